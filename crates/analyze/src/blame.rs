@@ -279,7 +279,7 @@ mod tests {
 
     /// A message counts once in a row for all its threads, and the row's maximum is that of a message.
     #[test]
-    fn a_message_is_held_up_once_by_a_program_however_many_of_its_threads_did_it() {
+    fn a_message_counts_once_per_program_that_delays_it() {
         let part = |tid: i32, net| {
             let task = Task {
                 tid: Some(tid),

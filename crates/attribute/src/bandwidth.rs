@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_throttled_if_a_group_above_the_thread_was_in_a_turn_that_it_touches() {
+    fn a_window_is_throttled_if_a_turn_in_it_throttled_a_group() {
         let mut known = Bandwidth::default();
         let members = vec![
             (7, vec!["/a/b".into(), "/a".into()]),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_in_the_groups_of_its_maker_and_an_id_used_again_is_not_in_the_old_ones() {
+    fn a_thread_inherits_groups_and_a_reused_id_does_not_keep_them() {
         let mut known = Bandwidth::default();
         known.turn(
             &DrainTurn {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_were_read_after_a_thread_was_made_are_its_own_and_not_its_makers() {
+    fn groups_read_after_a_threads_start_are_its_own() {
         let mut known = Bandwidth::default();
         let joined = vec![(70, vec!["/a".into()])];
         known.turn(
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_before_the_measurement_keeps_its_turn_and_adds_to_no_sum() {
+    fn warm_up_counts_keep_their_turn_and_add_to_no_sum() {
         let mut known = Bandwidth::default();
         known.turn(
             &DrainTurn {

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_lie_among_the_frames_of_their_cpu_and_the_rows_of_others_stay_as_they_are() {
+    fn calls_lie_among_the_frames_of_their_own_cpu() {
         let (here, there) = (Some(CpuId(1)), Some(CpuId(2)));
         let row = |cpu, depth, start, end: Option<u64>, item| {
             let (start, end) = (Nanos(start), end.map(Nanos));

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_granted_before_enough_was_seen_and_never_more_than_the_smallest() {
+    fn edge_costs_need_enough_samples_and_grant_the_smallest() {
         let mut costs = EdgeCosts::default();
         for length in [900, 700, 5000, 800, 950, 1000, 880] {
             costs.learn(Edge::LeadInterrupt, Ticks(length));

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_counts_after_the_one_moment_up_to_the_other_until_it_is_told() {
+    fn an_arrival_counts_between_two_moments_until_reported() {
         let mut feed = feed();
         feed.arrived(7, Ticks(150));
         let arrives = |feed: &Feed, tid, from, until| feed.arrives(tid, Ticks(from), Ticks(until));

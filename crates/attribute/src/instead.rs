@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_culprit_the_shortest_the_longest_and_the_sum_are_told_most_time_first() {
+    fn culprits_have_minimum_maximum_and_sum_most_time_first() {
         let (mut sums, mut subjects) = (Instead::default(), Subjects::default());
         let (much, little) = (Subject::Softirq(1), Subject::verdict(Verdict::Smi));
         let equal = Subject::Softirq(9);

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tick_before_which_the_cpu_hardly_stood_still_says_where_the_grid_is() {
+    fn only_a_punctual_tick_defines_the_tick_grid() {
         let near = 4 * MS / NEAR;
         let settled = |stood: u64| {
             let mut grid = TickGrid::default();
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_is_looked_for_within_its_interrupt_and_timers_of_before_are_given_up() {
+    fn a_tick_belongs_to_its_interrupt_and_earlier_timers_are_dropped() {
         let timer = |at: u64, function: u64| KernelEvent {
             time: Ticks(at),
             cpu: CpuId(1),

@@ -24,7 +24,7 @@ fn waking(time: u64, waker: i32, woken: i32) -> KernelEvent {
 }
 
 #[test]
-fn the_last_sender_before_the_moment_counts_whatever_the_order_of_arrival() {
+fn the_last_sender_counts_in_any_order_of_arrival() {
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     for event in [waking(300, 3, 9), waking(100, 1, 9), waking(200, 2, 9)] {
         senders.note(&event);
@@ -393,7 +393,7 @@ fn a_reschedule_is_an_interrupt_without_a_function() {
 }
 
 #[test]
-fn a_thread_is_stopped_by_a_signal_to_it_or_to_its_process_whichever_came_last() {
+fn the_last_signal_to_thread_or_process_stops_it() {
     let stop = |time, tid, whom| {
         event(
             time,
@@ -446,7 +446,7 @@ fn a_process_timer_is_armed_by_the_thread_that_its_signal_is_for() {
 }
 
 #[test]
-fn who_was_interrupted_is_no_waker_and_is_named_beneath_a_softirq_that_it_may_have_raised() {
+fn an_interrupted_thread_is_no_waker_and_named_beneath_the_softirq() {
     let woken = |context, spins| {
         let task = TaskRef {
             tid: 9,

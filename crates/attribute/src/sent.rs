@@ -165,7 +165,7 @@ mod tests {
     proptest! {
         /// Independently of earlier queries and changes, the result equals that of a full search.
         #[test]
-        fn the_last_one_not_after_a_time_is_found_from_wherever_the_last_answer_was(
+        fn the_last_entry_up_to_a_time_is_found_from_any_position(
             steps in prop::collection::vec((0u8..8, 0u64..50), 1..200),
         ) {
             let mut queue = SentQueue::default();

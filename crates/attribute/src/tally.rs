@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_events_one_in_eight_is_compared_and_their_share_is_that_of_all() {
+    fn a_sample_of_many_events_has_the_share_of_all() {
         let mut tally = EventTally::new(Ticks(1_000_000));
         tally.measure(Ticks(0), Ticks(u64::MAX));
         let cpu = CpuId(1);

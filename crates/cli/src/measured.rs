@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpus_of_the_tuning_come_before_the_isolated_ones_whatever_the_shell_may_use() {
+    fn tuned_cpus_come_before_isolated_ones() {
         // The shell was moved to CPU 0.
         let choice = among(None, &topology(None), &set("0"), &set("1-2")).unwrap();
         assert_eq!(choice.cpus, set("1-2"));

@@ -253,7 +253,7 @@ mod tests {
 
     /// What the kernel does to a group that reads from another group's terminal.
     #[test]
-    fn a_command_that_wants_the_terminal_is_ended_and_one_that_is_only_stopped_goes_on() {
+    fn a_command_that_reads_the_terminal_ends_and_a_stopped_one_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Some(dir.path());
         for signal in ["TTIN", "TTOU"] {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_command_that_says_very_much_the_beginning_is_kept_and_it_is_heard_to_its_end() {
+    fn long_output_of_a_command_keeps_its_beginning_and_is_read_fully() {
         let dir = tempfile::tempdir().unwrap();
         let long =
             "echo first >&2; head -c 1000000 /dev/zero | tr '\\0' x >&2 && touch heard; exit 3";

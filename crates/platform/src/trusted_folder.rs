@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_others_can_write_to_are_refused_wherever_they_lie_on_the_way() {
+    fn a_folder_that_others_can_write_to_is_refused_anywhere_on_a_path() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("above/state");
         TrustedFolder::make(&path).unwrap();

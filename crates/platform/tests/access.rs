@@ -66,7 +66,7 @@ fn what_is_made_is_for_its_owner_alone_whatever_the_umask() {
 }
 
 #[test]
-fn a_folder_that_others_can_write_to_is_refused_by_name_unless_it_is_sticky() {
+fn a_folder_that_others_can_write_to_is_refused_unless_sticky() {
     let (_dir, path) = folder();
     let runs = path.join("open/runs");
     fs::create_dir_all(&runs).unwrap();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn once_a_stall_was_refused_no_shorter_one_is_taken_in_before_there_is_room() {
+    fn after_a_refused_stall_no_shorter_one_is_stored_without_room() {
         let mut random = SplitMix64(3);
         for threshold in [1, 300, 780, 4096] {
             let (mut queue, _receiver) = GapQueue::new(1 << 8, Ticks(threshold));

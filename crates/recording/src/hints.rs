@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_never_counted_are_read_once_a_second_and_each_time_once_they_have() {
+    fn zero_rows_are_read_once_a_second_and_others_each_time() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc")).unwrap();
         let counted = |zero: u64, one: u64| {

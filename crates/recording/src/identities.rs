@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_comes_when_no_more_are_asked_for_makes_no_kernel_thread_of_a_known_one() {
+    fn a_late_name_turns_no_known_thread_into_a_kernel_thread() {
         let dir = tempfile::tempdir().unwrap();
         proc_of(dir.path(), 51, "sleeps", 9, 1000);
         let mut identities = Identities::new(Machine::at(dir.path()));

@@ -197,7 +197,7 @@ mod tests {
     use jitterscope_model::ExecutionContext;
 
     #[test]
-    fn records_of_the_measured_time_count_and_those_of_measured_cpus_are_told_apart() {
+    fn records_count_in_measured_time_and_by_measured_cpu() {
         let mut tally = PriceTally::new([CpuId(1)].into_iter().collect());
         let event = |time, cpu, kind| {
             let context = ExecutionContext::Thread;

@@ -281,7 +281,7 @@ mod tests {
 
     /// Version 2, which this project's machines do not mount with a CPU controller.
     #[test]
-    fn a_rise_of_a_unified_groups_counts_is_reported_with_its_members_and_limit() {
+    fn a_throttled_v2_group_is_reported_with_members_and_limit() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         let stat = |times: u64| {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_was_found_runnable_and_not_running_is_looked_for_in_its_new_group_at_once() {
+    fn a_runnable_thread_is_found_in_its_new_group_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");
@@ -357,7 +357,7 @@ mod tests {
 
     /// A reader assumes that a new thread is in the groups of its maker.
     #[test]
-    fn that_a_thread_is_in_no_group_with_a_quota_is_reported_once_and_again_of_an_id_used_again() {
+    fn a_thread_without_quota_is_reported_once_per_use_of_its_id() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         write(root, "sys/fs/cgroup/small/cpu.max", "10000 100000\n");
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_reported_when_somebody_freezes_their_group_or_they_join_another() {
+    fn a_frozen_group_and_a_move_to_another_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         let freeze = |group: &str, text: &str| {

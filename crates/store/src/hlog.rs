@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_full_disk_lines_are_taken_in_while_they_have_room_and_then_refused() {
+    fn a_full_disk_takes_lines_while_it_has_room() {
         let Some(disk) = Tmpfs::mount_or_run_where_it_can(4 << 20) else {
             return;
         };

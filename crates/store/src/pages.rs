@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_to_make_room_takes_all_files_along_and_nothing_comes_after_it() {
+    fn a_dropped_trace_removes_all_its_files_and_stays_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let mut pages =
             TracePages::create(&HeldDir::trusted(dir.path()).unwrap(), 1 << 30).unwrap();
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn over_the_limit_the_worst_stalls_pages_survive_whether_they_come_before_it_or_after() {
+    fn the_worst_stalls_pages_survive_the_limit() {
         for stall_first in [false, true] {
             let (stored, kept) = kept(stall_first);
             assert!(!stored.complete && stored.bytes <= 3 * SEGMENT + SEGMENT);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_the_trace_first_and_then_ends_the_recording_with_a_count() {
+    fn a_full_disk_costs_the_trace_first_then_ends_the_recording() {
         let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else {
             return;
         };
@@ -332,8 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_looked_at_now_and_then_and_what_is_low_gives_up_the_trace_and_then_the_recording()
-     {
+    fn low_disk_ends_the_trace_first_then_the_recording() {
         let Some(disk) = Tmpfs::mount_or_run_where_it_can(80 << 20) else {
             return;
         };

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_adds_a_file_syncs_nothing_and_what_found_no_room_is_synced_at_the_end() {
+    fn adding_a_file_syncs_nothing_and_overflow_syncs_at_the_end() {
         let (dir, held) = folder();
         let (send, receive) = sync_channel(1);
         let given_up = Arc::new(AtomicBool::new(false));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn few_files_that_are_left_for_the_end_stay_open_and_tell_what_went_wrong() {
+    fn few_files_stay_open_until_the_end_and_report_errors() {
         let (dir, held) = folder();
         // A disk so slow that the queue accepts no file.
         let (send, receive) = sync_channel(0);

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_for_what_is_encoded_and_a_quarter_more_for_a_batch_and_for_the_footer() {
+    fn reserved_room_covers_encoding_batch_and_footer() {
         let least = (1 << 20) + 2 * 4096;
         for (encoded, largest_batch, groups, bytes) in [
             (0, 0, 0, least),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_encoded_so_that_ranges_are_found_and_compressors_keep_little() {
+    fn columns_have_ranges_and_small_compressors() {
         let dir = tempfile::tempdir().unwrap();
         let mut table = table(dir.path());
         (0..BATCH as u64).for_each(|n| push(&mut table, n));

@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_lost_a_row_to_anything_but_a_full_disk_is_not_whole_any_more() {
+    fn a_run_that_lost_a_row_to_an_error_is_not_complete() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = RunWriter::create(dir.path(), "L", 0).unwrap();
         let full = || StoreError::Full { path: "x".into() };

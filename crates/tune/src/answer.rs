@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_task_is_known_by_its_id_or_class_and_by_its_name_where_nothing_else_is() {
+    fn the_idle_task_is_known_by_id_class_or_else_name() {
         let idle = CulpritPattern::Threads(&[IDLE]);
         let fair = || Some(SchedClass::Fair(None));
         for (tid, class, is_idle) in [

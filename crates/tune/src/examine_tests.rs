@@ -493,7 +493,7 @@ fn what_a_boot_parameter_did_is_read_where_the_kernel_shows_it() {
 }
 
 #[test]
-fn a_cpuset_does_what_the_boot_parameter_would_have_done_for_the_domains_alone() {
+fn a_cpuset_replaces_the_boot_parameter_only_for_domains() {
     let cpuset = [
         ("/sys/fs/cgroup/cgroup.controllers", "cpuset\n"),
         ("/sys/fs/cgroup/cpuset.cpus.isolated", "2-3\n"),

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_named_a_knob_is_denied_it_but_where_it_is_so_already_or_he_left_it_out() {
+    fn an_explicit_knob_without_change_is_refused() {
         let cause = || KnobReason::NoHousekeeping;
         for (reason, denied) in [
             (SkipReason::AlreadySo { found: None }, false),

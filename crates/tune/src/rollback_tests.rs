@@ -85,7 +85,7 @@ fn a_value_stands_as_it_reads_and_after_a_reboot_it_is_the_boots() {
 }
 
 #[test]
-fn what_is_in_force_elsewhere_is_pending_until_it_holds_no_cpu_that_was_not_asked_for() {
+fn a_mask_is_pending_while_it_holds_unwanted_cpus() {
     let op = Op::Write {
         path: "/x".into(),
         kind: ValueKind::CpuList,
@@ -105,7 +105,7 @@ fn what_is_in_force_elsewhere_is_pending_until_it_holds_no_cpu_that_was_not_aske
 }
 
 #[test]
-fn a_value_is_undone_where_it_is_ours_and_somebody_is_asked_where_it_is_not() {
+fn our_value_is_undone_and_a_foreign_one_needs_an_answer() {
     let undone =
         |op: Op, reads: &str, outcome: Option<Outcome>, rebooted: bool, answer: OnDrift| {
             let paper = Paper::of(&[("/x", reads)]);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_interrupt_is_perhaps_the_tick_where_its_functions_were_not_asked_for() {
+    fn a_coarse_timer_interrupt_is_perhaps_the_tick() {
         let interrupt = Subject::Timer {
             function: None,
             source: Some(TimerSource::Interrupt),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_several_culprits_counts_once_for_the_knob_that_answers_them() {
+    fn a_stall_counts_once_for_the_knob_that_answers_its_culprits() {
         let knob = catalogue::all()
             .find(|knob| {
                 ["a", "b"]
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knob_that_surely_removes_something_is_not_credited_with_what_it_perhaps_caused() {
+    fn a_sure_knob_is_not_credited_with_uncertain_culprits() {
         let governor = catalogue::find("governor").unwrap();
         let win = |culprits: &[MeasuredCulprit]| {
             let measured = RunCulprits {

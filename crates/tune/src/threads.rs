@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_told_with_their_process_their_age_and_what_may_be_done_with_them() {
+    fn threads_are_listed_with_process_age_and_possible_action() {
         let stat = |flags: u64, parent| {
             format!("9 (x) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n")
         };

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_value_is_missing_is_kept_and_what_is_in_force_only_where_it_differs() {
+    fn missing_values_keep_their_reason_and_differing_effective_values() {
         use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
         let value = |of: &FileReading| {
             let mut kept = KnobSetting::default();

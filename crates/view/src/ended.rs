@@ -42,7 +42,7 @@ mod tests {
     use jitterscope_model::{CpuId, Mover};
 
     #[test]
-    fn who_had_the_probe_moved_is_reported_and_an_online_cpu_did_not_go_offline() {
+    fn a_moved_probe_names_the_mover_and_no_cpu_goes_offline() {
         let text = |offline, by: Option<&str>| {
             let by = by.map(|comm| Mover {
                 comm: comm.into(),

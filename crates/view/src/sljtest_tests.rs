@@ -110,7 +110,7 @@ Recommend decreasing knee setting from 50 ticks
 }
 
 #[test]
-fn the_default_screen_has_28_lines_of_at_most_80_columns_whatever_is_advised() {
+fn the_default_screen_has_28_lines_of_at_most_80_columns() {
     let cases: [&[(u64, u64)]; 4] = [
         &QUIET,
         // No advice.

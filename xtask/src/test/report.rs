@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_say_what_was_skipped_what_failed_and_how_long_each_took() {
+    fn the_last_lines_list_skips_failures_and_times() {
         let stages = [
             ended("lint", 3, &["advisories: no database"], &[]),
             ended("web", 0, &["no npm"], &[]),

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_reported_once_with_both_sides_and_what_is_absent_is_none() {
+    fn differences_are_reported_once_and_absent_values_as_none() {
         let of = |all: &[ConditionValue]| Conditions(all.to_vec());
         let probe = |word: &str| ConditionValue::Probe(word.into());
         let clock = || ConditionValue::Clock(ClockKind::Tsc);

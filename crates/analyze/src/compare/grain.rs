@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_a_difference_scales_with_its_figures_and_turns_round_with_its_arms() {
+    fn intervals_scale_with_figures_and_invert_with_swapped_arms() {
         let of = |[a, b]: [(f64, Count); 2]| {
             Grain::Counted([a.1, b.1])
                 .interval(Scale::Difference, a.0, b.0, 0.95)

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_the_share_and_distances_are_logarithms_of_ratios() {
+    fn a_share_of_zero_is_the_share_and_distances_are_log_ratios() {
         let stolen = Margin {
             relative: 0.1,
             absolute: Margin::STOLEN,

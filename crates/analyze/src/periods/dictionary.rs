@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_is_this_kernels_by_its_own_frequency_and_at_another_at_most_the_hosts() {
+    fn a_tick_at_another_frequency_is_at_most_the_hosts() {
         use CulpritKind::{Hypervisor, Thread, Timer, Unresolved};
         let metal = TickOf {
             kernel_hz: Some(250),

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_chance_may_have_proves_nothing_and_a_larger_one_by_chernoff() {
+    fn a_share_within_chance_proves_nothing_by_chernoffs_bound() {
         let part = |p: f64, q: f64| p * (p / q).ln();
         for (n, k, wanted) in [
             (10, 0, 0.0),

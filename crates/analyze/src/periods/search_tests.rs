@@ -173,7 +173,7 @@ fn short_or_empty_series_say_nothing() {
 }
 
 #[test]
-fn a_burst_is_one_event_as_long_as_it_lasts_less_than_half_the_shortest_period() {
+fn a_burst_below_half_the_shortest_period_is_one_event() {
     let at = |micros: &[u64]| {
         micros
             .iter()
@@ -225,7 +225,7 @@ fn multiples_and_fractions_are_told_as_far_as_the_window_goes() {
 }
 
 #[test]
-fn a_pulse_is_the_tenth_of_the_period_in_which_most_fall_over_its_end_too() {
+fn a_pulse_is_the_fullest_tenth_of_the_period_also_across_its_end() {
     // Phases 0.95, 0.98 and 0.02 of the first periods, and some elsewhere.
     let times = [0.02, 0.5, 0.95, 1.98, 2.3, 2.95, 4.02];
     let pulse = Pulse::of(&times, 1.0);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pulse_in_each_eighth_bin_has_power_at_the_multiples_of_an_eighth_alone() {
+    fn a_pulse_in_each_eighth_bin_has_power_only_at_its_multiples() {
         let bins = 8 * BLOCK;
         let powers = Powers::of_counts((0..bins / 8).map(|n| 8 * n), bins);
         let each = (bins / 8) as f32;

@@ -106,7 +106,7 @@ fn an_idle_control_is_in_no_total() {
 }
 
 #[test]
-fn no_share_of_events_is_told_where_there_were_none_and_no_warning_where_all_fits() {
+fn no_events_give_no_share_and_a_full_match_no_warning() {
     let mut manifest = manifest(vec![result(1, &[])], true);
     let reported = summary(&manifest);
     assert!(reported.warnings.is_empty(), "{:?}", reported.warnings);

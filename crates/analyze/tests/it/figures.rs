@@ -82,7 +82,7 @@ fn stalls_are_counted_from_each_length_on_that_the_threshold_shows() {
 }
 
 #[test]
-fn late_wakeups_are_counted_from_each_length_on_but_for_those_of_the_control() {
+fn late_wakeups_exclude_those_of_the_control() {
     let woken = |cpu: u32, plain: &[(u64, u64)]| WakeupResult {
         cpu: CpuId(cpu),
         wakeups: 10,

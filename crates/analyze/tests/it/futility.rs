@@ -83,7 +83,7 @@ fn given_up(sides: [&Side; 2], answered: &[&str], decided: &[&str]) -> bool {
 }
 
 #[test]
-fn a_total_that_goes_nowhere_is_given_up_and_one_that_may_be_decided_is_not() {
+fn a_hopeless_total_is_given_up_and_a_decidable_one_is_not() {
     let side = |stolen| side(stolen, &[], false);
     let (before, nowhere, halved) = (
         side(UP_AND_DOWN),

@@ -85,7 +85,7 @@ fn a_quantity_is_in_doubt_where_a_source_that_it_needs_was_not_all_there() {
 }
 
 #[test]
-fn interrupts_of_firmware_are_in_doubt_unless_they_were_counted_on_bare_metal() {
+fn firmware_interrupts_are_sure_only_if_counted_on_bare_metal() {
     let why = |change: fn(&mut RunManifest)| one("firmware>99%", &attributed(change)).why;
     let smi = |why| {
         Some(GateReason::Source {
@@ -186,7 +186,7 @@ fn nothing_is_kept_or_exceeded_where_records_are_missing() {
 }
 
 #[test]
-fn how_long_threads_waited_is_told_by_coarse_events_too_and_what_for_is_not() {
+fn coarse_events_show_the_length_of_waits_but_not_the_cause() {
     let why = |condition: &str, problems: &[SourceProblem]| {
         let mut run = manifest(Vec::new(), true);
         let of = |source: GateSource| SourceReport::available(source.name());

@@ -64,7 +64,7 @@ fn price(kind: &str) -> (Price, f64) {
 }
 
 #[test]
-fn what_records_took_is_a_share_of_the_stolen_time_only_where_a_probe_spun() {
+fn recording_cost_is_a_share_of_stolen_time_only_for_spin_probes() {
     let near = |a: Option<f64>, b: f64| (a.unwrap() - b).abs() < 1e-9;
     let taken = |kind| {
         let (price, duration) = price(kind);
@@ -246,7 +246,7 @@ fn another_probe_says_all_that_differs_and_nothing_is_judged() {
 }
 
 #[test]
-fn whose_time_it_was_is_a_condition_where_somebody_was_followed_or_watched() {
+fn the_followed_or_watched_owner_is_a_condition() {
     let reported = |first: &dyn Fn(&mut RunManifest), second: &dyn Fn(&mut RunManifest)| {
         let found = against(one("a", 0, None, first), one("b", 9, None, second), &[]);
         found

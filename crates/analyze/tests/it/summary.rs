@@ -378,7 +378,7 @@ fn a_clean_machine_and_an_unmeasured_one_have_no_bogus_numbers() {
 }
 
 #[test]
-fn threads_go_by_their_process_and_a_condition_on_a_threads_name_is_not_decided() {
+fn a_condition_on_a_thread_name_is_undecided_by_process_rows() {
     let manifest = manifest(vec![result(1, &[2600, 2600])], true);
     let mut builder = SummaryBuilder::new(&manifest);
     for (id, comm) in [(0, "lto cgu.00"), (1, "lto cgu.01")] {

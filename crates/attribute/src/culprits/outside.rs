@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn all_measured_cpus_at_once_is_firmware_where_its_interrupts_cannot_be_counted() {
+    fn simultaneous_stalls_are_firmware_without_an_interrupt_counter() {
         let all = OutsideQuestion {
             simultaneous: 2,
             beyond_chance: true,
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn time_before_an_interrupt_is_the_hosts_as_far_as_stolen_time_was_counted() {
+    fn lead_time_is_the_hosts_up_to_the_counted_steal() {
         let verdict_of = |of, length, stolen| {
             let host = Host {
                 present: true,

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_switch_says_of_the_victim_holds_over_all_turns_until_it_has_its_cpu_again() {
+    fn a_switch_describes_the_victim_until_it_runs_again() {
         use Withheld::{Asleep, No, Perhaps, Stopped};
         let turns = |state| {
             let own = |at| turn(at, VICTIM, FAIR, None);

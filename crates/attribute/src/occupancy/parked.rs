@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_left_is_its_own_until_it_is_back_or_comes_from_elsewhere_later() {
+    fn an_interrupted_turn_stays_open_until_its_thread_returns() {
         let mut parked = Parked::default();
         assert!(parked.take(7).is_none());
         // Frames are added innermost first, and returned outermost first, up to the maximum.

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_cut_at_the_ends_of_its_window_and_what_was_beyond_them_is_not_told() {
+    fn a_slice_is_cut_at_the_ends_of_its_window() {
         let cut = |start, end| {
             let mut window = window();
             let (began, ended) = (Some(Beside::Switch), Some(Beside::Other));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_begins_earlier_than_its_cpu_can_tell_has_a_slice_of_which_nothing_was_seen() {
+    fn a_window_before_the_first_record_begins_with_an_unseen_slice() {
         let mut whole = window();
         whole.frames.push(Frame::inferred_turn(7, Ticks(100)));
         whole.add_slice(Slice {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_frame_inside_names_one_if_it_ended_as_it_did_and_of_equals_the_first() {
+    fn the_longest_inner_frame_names_a_stall_and_the_first_of_equals() {
         let frame = |class, parent, (start, end): (u64, u64), outcome| {
             let (start, end) = (Ticks(start), Ticks(end));
             Frame {

@@ -129,7 +129,7 @@ mod tests {
     use jitterscope_model::Comm;
 
     #[test]
-    fn beyond_the_limit_those_that_are_known_still_count_and_all_running_does() {
+    fn beyond_the_limit_known_threads_and_running_time_still_count() {
         let thread = |tid: usize| ThreadRef {
             tid: i32::try_from(tid).unwrap(),
             comm: Comm::new("x"),

@@ -419,7 +419,7 @@ fn faults_are_counted_and_their_time_is_the_threads_own() {
 }
 
 #[test]
-fn threads_that_a_belonging_one_makes_belong_and_a_used_id_is_a_new_thread() {
+fn children_of_an_owner_are_owners_and_a_reused_id_is_new() {
     let named = PassiveSettings {
         names: Vec::new(),
         ..settings()

@@ -139,7 +139,7 @@ fn waits_that_end_together_are_told_as_each_would_be_alone() {
 }
 
 #[test]
-fn a_crowd_that_waits_at_the_end_costs_no_more_than_its_share_and_its_sums_are_exact() {
+fn a_crowd_that_waits_at_the_end_has_bounded_cost_and_exact_sums() {
     let (mut follower, end) = crowd(4000, 3000);
     follower.take_episodes();
     follower.now = end;
@@ -245,7 +245,7 @@ fn tail(share: usize, own: u64) -> Tail {
 }
 
 #[test]
-fn waits_are_alike_from_the_first_turn_that_began_when_each_was_surely_on_its_queue() {
+fn waits_share_turns_once_both_are_surely_queued() {
     let common_from = |from| {
         tail(9, 5)
             .common_from(Ticks(from))
@@ -266,7 +266,7 @@ fn waits_are_alike_from_the_first_turn_that_began_when_each_was_surely_on_its_qu
 }
 
 #[test]
-fn a_common_part_that_is_within_the_share_is_told_in_order_and_a_longer_one_as_sums() {
+fn a_short_common_part_keeps_its_order_and_a_long_one_becomes_sums() {
     let mut tail = tail(2, 0);
     let reported = |common: Common| {
         let slices = common.slices.iter().map(|slice| {

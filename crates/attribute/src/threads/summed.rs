@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_programs_than_are_told_apart_the_rest_is_one_row_and_every_length_is_kept() {
+    fn programs_above_the_limit_share_a_row_and_lengths_are_kept() {
         // The eight longest threads have ids, eight programs of the others have names.
         let slices: Vec<Slice> = (0..30)
             .map(|n| turn(n, n as i32 + 1, &format!("c{}", n % 20), 1 + n as u64))

@@ -234,7 +234,7 @@ fn idle_states_and_faults_are_those_of_their_thread() {
 }
 
 #[test]
-fn time_that_no_record_tells_of_is_unknown_and_an_unrecorded_switch_can_steal() {
+fn unrecorded_time_is_unknown_and_an_unseen_switch_can_steal() {
     for (class, steals) in [
         (Class::NotSeen, false),
         (Class::Lost, false),

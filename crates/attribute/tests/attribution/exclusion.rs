@@ -110,7 +110,7 @@ fn all_is_as_many_as_are_measured() {
 }
 
 #[test]
-fn a_change_of_frequency_counts_within_a_tenth_of_a_millisecond_and_not_after_the_stall() {
+fn a_frequency_change_counts_shortly_before_a_stall_not_after_it() {
     let with = |times: &[u64], target| {
         let mut a = attributor(false);
         for time in times {
@@ -160,7 +160,7 @@ fn bookkeeping_follows_at_once() {
 }
 
 #[test]
-fn what_is_lost_touches_a_stall_at_its_ends_and_more_losses_take_none_back() {
+fn a_loss_touches_a_stall_at_its_ends_and_is_never_undone() {
     let with = |losses: &[(u64, u64)]| {
         let mut a = attributor(false);
         losses

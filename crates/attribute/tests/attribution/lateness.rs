@@ -204,7 +204,7 @@ fn sent(time: u64, kind: EventKind) -> KernelEvent {
 }
 
 #[test]
-fn a_reschedule_is_late_from_when_it_was_sent_if_that_is_how_the_cpu_was_interrupted() {
+fn a_reschedule_is_late_from_its_sending_if_it_interrupted_the_cpu() {
     let interrupted = |vector: &str, time: u64| {
         let mut attributor = attributor(true);
         let (callsite, callback) = (KernelAddr(9), KernelAddr(0));
@@ -247,7 +247,7 @@ fn a_reschedule_is_late_from_when_it_was_sent_if_that_is_how_the_cpu_was_interru
 }
 
 #[test]
-fn a_call_that_came_later_in_a_stall_does_not_make_its_first_interrupt_late() {
+fn a_later_call_does_not_make_the_first_interrupt_late() {
     let mut attributor = attributor(true);
     let (csd, function, callsite) = (0x77, KernelAddr(3), KernelAddr(9));
     attributor.sender_event(&sent(
@@ -280,7 +280,7 @@ fn a_call_that_came_later_in_a_stall_does_not_make_its_first_interrupt_late() {
 }
 
 #[test]
-fn a_timer_that_is_not_the_tick_says_nothing_of_when_the_interrupt_was_due() {
+fn only_the_tick_states_when_its_interrupt_was_due() {
     let is_late = |functions: &[u64]| {
         let (mut attributor, n) = settled(true);
         let came = n * PERIOD + DUE + 301_000;

@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_depends_only_on_what_was_recorded_up_to_the_end_of_its_stall(
+    fn an_answer_depends_only_on_records_up_to_the_end_of_its_stall(
         events in events(),
         moves in proptest::collection::vec((0u64..15_000, 40i32..43, 0u32..2), 0..6),
         wakings in proptest::collection::vec((0u64..15_000, 40i32..43), 0..6),

@@ -33,7 +33,7 @@ fn elsewhere(time: u64, tid: i32, kind: EventKind) -> KernelEvent {
 }
 
 #[test]
-fn the_warm_up_teaches_what_an_edge_costs_and_what_is_passed_over_teaches_nothing() {
+fn only_used_stalls_of_the_warm_up_teach_edge_costs() {
     let mut a = attributor(false);
     let samples = |a: &Attributor| {
         [Edge::LeadInterrupt, Edge::TrailInterrupt].map(|edge| {
@@ -104,7 +104,7 @@ fn a_cpu_counts_from_the_first_read_of_its_probe() {
 }
 
 #[test]
-fn the_frequencies_that_a_cpu_was_set_to_are_those_of_the_cpu_that_was_set() {
+fn frequency_records_belong_to_the_cpu_they_name() {
     let mut a = attributor(false);
     let far = CpuId(2);
     for (time, khz) in [(100, 2_000_000), (200, 800_000)] {
@@ -200,7 +200,7 @@ fn where_records_of_senders_were_lost_the_last_that_is_known_is_not_told() {
 }
 
 #[test]
-fn a_stall_in_which_more_happens_than_is_kept_says_for_how_long_and_its_sums_are_exact() {
+fn a_crowded_stall_states_its_folded_time_and_exact_sums() {
     let many = 40_000;
     let mut a = attributor(false);
     let whole = stall(1000, 1000 + many * 100);

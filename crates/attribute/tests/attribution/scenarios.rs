@@ -9,8 +9,7 @@ use jitterscope_model::{
 };
 
 #[test]
-fn a_tick_is_named_by_its_timer_function_and_a_long_lead_is_nobodys_as_long_as_nothing_shows_whose()
-{
+fn a_tick_has_its_timer_function_and_a_long_lead_is_unexplained() {
     let mut a = attributor(true);
     let events = [
         enter(13_000, "local_timer"),
@@ -71,7 +70,7 @@ fn on_bare_metal_a_lead_is_not_blamed_on_a_hypervisor() {
 }
 
 #[test]
-fn a_woken_thread_is_blamed_with_who_woke_it_and_the_irqs_inside_are_not_its() {
+fn a_woken_thread_names_its_waker_and_excludes_nested_interrupts() {
     let mut a = attributor(false);
     let noise = task(200, "noise", 49);
     a.sender_event(&KernelEvent {
@@ -125,7 +124,7 @@ fn a_woken_thread_is_blamed_with_who_woke_it_and_the_irqs_inside_are_not_its() {
 }
 
 #[test]
-fn an_interrupt_that_woke_a_thread_is_not_taken_for_the_thread_that_it_interrupted() {
+fn an_interrupt_as_waker_is_not_its_interrupted_thread() {
     let noise = task(200, "noise", 49);
     let name = Some("task300");
     for (context, comm, beneath) in [
@@ -813,7 +812,7 @@ fn a_timeline_shows_frames_nested_and_what_happened_between() {
 }
 
 #[test]
-fn a_thread_whose_way_back_is_not_recorded_is_named_with_little_confidence() {
+fn a_thread_without_recorded_return_has_low_confidence() {
     let mut attributor = attributor(false);
     let other = task(75, "unseen", 120);
     let got = attribute(
@@ -826,7 +825,7 @@ fn a_thread_whose_way_back_is_not_recorded_is_named_with_little_confidence() {
 }
 
 #[test]
-fn a_worker_whose_way_back_is_not_recorded_is_named_by_its_item_all_the_same() {
+fn a_worker_without_recorded_return_keeps_its_item() {
     let worker = task(50, "kworker/1:2", 120);
     let start = EventKind::WorkStart {
         work: 9,
@@ -861,7 +860,7 @@ fn a_program_that_begins_in_the_middle_of_a_turn_names_it() {
 }
 
 #[test]
-fn a_thread_is_not_blamed_for_what_another_did_whose_switch_left_no_record() {
+fn an_unrecorded_switch_does_not_blame_the_previous_thread() {
     let mut a = attributor(false);
     let (seen, unseen) = (task(200, "seen", 120), task(201, "unseen", 120));
     let in_time_of = |tid, event: KernelEvent| KernelEvent { tid, ..event };
@@ -1025,7 +1024,7 @@ fn no_event_is_the_hosts_only_where_something_tells_of_it() {
 }
 
 #[test]
-fn of_256_cpus_each_is_told_how_many_stalled_with_it_however_many_gaps_came_before() {
+fn each_of_256_cpus_counts_the_others_that_stalled_with_it() {
     let mut attributor = attributor(true);
     // A machine of 256 CPUs in which every second one stalls with ours; all have thousands of earlier gaps.
     for cpu in 0..256u32 {

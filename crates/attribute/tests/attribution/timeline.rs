@@ -100,7 +100,7 @@ fn only_moments_of_the_stall_are_shown_its_ends_among_them() {
 }
 
 #[test]
-fn each_record_that_opens_nothing_and_says_something_is_told_as_what_it_is() {
+fn records_that_open_no_frame_keep_their_meaning() {
     let (noise, other) = (task(200, "noise", 120), CpuId(3));
     let flush = |pages| EventKind::TlbFlush { reason: 0, pages };
     let stopped = |success, dependency| EventKind::TickStop {
@@ -186,7 +186,7 @@ fn each_record_that_opens_nothing_and_says_something_is_told_as_what_it_is() {
 }
 
 #[test]
-fn what_another_thread_does_in_its_own_time_is_not_shown_as_a_moment_of_a_spinning_victims_stall() {
+fn a_spinners_timeline_omits_other_threads_inner_events() {
     let noise = task(200, "noise", 120);
     let events = [
         stop(1100),
@@ -206,7 +206,7 @@ fn what_another_thread_does_in_its_own_time_is_not_shown_as_a_moment_of_a_spinni
 }
 
 #[test]
-fn of_a_victim_that_does_not_spin_what_concerns_it_is_shown_wherever_it_happens() {
+fn a_followed_victim_shows_its_events_on_any_cpu() {
     let (noise, idle) = (task(200, "noise", 120), task(0, "swapper/1", 120));
     let wakes = |time, task| at(time, EventKind::SchedWaking { task, target: CPU });
     let events = [
@@ -241,7 +241,7 @@ fn of_a_victim_that_does_not_spin_what_concerns_it_is_shown_wherever_it_happens(
 }
 
 #[test]
-fn a_frame_whose_end_is_missing_is_open_for_who_spins_and_goes_on_for_who_waits() {
+fn a_frame_without_end_is_open_for_a_spinner_and_lasts_for_a_waiter() {
     let (noise, idle) = (task(200, "noise", 120), task(0, "swapper/1", 120));
     // The tick has not ended when the stall does.
     let events = [
@@ -278,7 +278,7 @@ fn a_frame_whose_end_is_missing_is_open_for_who_spins_and_goes_on_for_who_waits(
 }
 
 #[test]
-fn of_frames_that_begin_together_the_outer_one_comes_first_and_a_turn_without_length_has_no_row() {
+fn outer_frames_come_first_and_empty_turns_have_no_row() {
     let (noise, third) = (task(200, "noise", 120), task(201, "third", 120));
     let events = [
         switch(1100, victim(), noise),

@@ -54,7 +54,7 @@ fn certainty(attribution: &Attribution) -> Vec<(Confidence, Evidence)> {
 }
 
 #[test]
-fn a_fair_victim_that_idle_took_over_from_was_throttled_if_a_quota_above_it_was_counted() {
+fn a_fair_victim_replaced_by_idle_was_throttled_if_a_quota_counted() {
     let mut a = with_quota(31_000_000, &["/box"]);
     let tick = [
         enter(11_000_000, "local_timer"),
@@ -181,7 +181,7 @@ fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
 }
 
 #[test]
-fn a_deadline_thread_that_no_interrupt_made_leave_gave_up_the_rest_of_its_period() {
+fn a_deadline_thread_that_leaves_by_itself_yielded_its_period() {
     let own = task(VICTIM, "js-spin/1", -1);
     let reported = |interrupt: u64, length: u64, preempted: u64| {
         let events = [
@@ -227,7 +227,7 @@ fn a_deadline_thread_that_no_interrupt_made_leave_gave_up_the_rest_of_its_period
 }
 
 #[test]
-fn who_takes_another_class_in_its_turn_has_the_cpu_by_the_more_urgent_one() {
+fn a_turn_has_the_most_urgent_class_of_its_thread() {
     // `chrt -f 99 hog` is allowed to run while real-time threads are throttled, and then has the CPU by right. A thread
     // that gives up its class during its turn also had the CPU by right.
     let own = task(VICTIM, "js-spin/1", 98);

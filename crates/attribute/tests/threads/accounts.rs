@@ -140,7 +140,7 @@ fn a_move_counts_once_whether_its_record_or_the_next_switch_tells_of_it() {
 }
 
 #[test]
-fn a_thread_that_is_charged_on_another_cpu_has_been_there_for_as_long_as_it_is_charged() {
+fn a_charge_on_another_cpu_places_the_thread_there_for_its_length() {
     let shares = |events: &[KernelEvent]| {
         let mut all = vec![switch(0, 0, 0, 0, A)];
         all.extend_from_slice(events);
@@ -223,7 +223,7 @@ fn a_thread_has_an_account_if_any_of_its_time_was_measured() {
 }
 
 #[test]
-fn episodes_no_further_apart_than_is_said_are_one_unless_one_of_them_is_a_stop() {
+fn close_episodes_merge_unless_one_is_a_stop() {
     let reported = |gap: u64, state: u64| {
         let events = [
             switch(0, 1, 0, 0, A),

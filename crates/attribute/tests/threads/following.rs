@@ -14,7 +14,7 @@ fn follower(settings: FollowerSettings) -> ThreadFollower {
 }
 
 #[test]
-fn no_more_threads_are_followed_than_may_be_ended_ones_among_them_and_the_others_are_counted() {
+fn the_limit_of_followed_threads_counts_the_omitted_ones() {
     let mut follower = follower(FollowerSettings {
         most_threads: 2,
         virtual_machine: false,
@@ -146,7 +146,7 @@ fn an_episode_is_handed_over_when_none_can_join_it_any_more() {
 }
 
 #[test]
-fn a_thread_of_which_nothing_is_known_and_one_that_is_stopped_are_told_apart_after_a_loss() {
+fn after_a_loss_unknown_and_stopped_threads_stay_distinct() {
     let account = |start| {
         let mut follower = follower(settings());
         let thread = ThreadRef {

@@ -236,7 +236,7 @@ fn timeline(
 }
 
 #[test]
-fn the_timeline_of_a_wait_shows_the_turn_that_was_under_way_when_it_began() {
+fn a_waits_timeline_begins_with_the_running_turn() {
     let mut events = vec![switch(10, 1, B, 1, HOG)];
     events.extend(tick(1100, 1200, 1, HOG));
     events.extend([switch(1500, 1, HOG, 0, 400), switch(1800, 1, 400, 1, B)]);
@@ -275,7 +275,7 @@ fn the_timeline_of_a_message_shows_both_its_threads_cpus() {
 }
 
 #[test]
-fn the_timeline_of_a_wait_shows_the_cpu_where_its_thread_was_last_before_it_and_where_it_came() {
+fn a_waits_timeline_shows_the_cpus_before_and_after_it() {
     let moved = |time, to| {
         let events = [
             switch(5, 0, 0, 0, B),
@@ -297,7 +297,7 @@ fn the_timeline_of_a_wait_shows_the_cpu_where_its_thread_was_last_before_it_and_
 }
 
 #[test]
-fn a_producer_that_is_stopped_when_its_message_is_due_is_told_as_stopped_up_to_now() {
+fn a_producer_stopped_when_its_message_is_due_is_reported_stopped() {
     let reported = |published: u64| {
         let mut follower = run(&[A, B], &[switch(0, 0, 0, 0, A), switch(0, 1, 0, 0, B)]);
         follower.event(&switch(1000, 0, A, 4, 0), &Names);

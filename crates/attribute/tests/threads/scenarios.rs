@@ -46,7 +46,7 @@ fn a_preempted_thread_waits_behind_whoever_was_put_in_its_place() {
 }
 
 #[test]
-fn a_thread_behind_which_another_waits_is_less_sure_where_a_tick_was_late() {
+fn a_late_tick_lowers_the_confidence_of_the_turn_before_it() {
     const PERIOD: u64 = 4_000_000;
     let sure = |virtual_machine, late: u64| {
         let mut follower = ThreadFollower::new(FollowerSettings {
@@ -139,7 +139,7 @@ fn what_is_learnt_of_a_thread_later_is_told_of_its_later_turns() {
 }
 
 #[test]
-fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_it() {
+fn a_woken_thread_waits_behind_the_running_turn_with_its_waker() {
     let work = EventKind::WorkStart {
         work: 7,
         function: KernelAddr(2),
@@ -170,7 +170,7 @@ fn a_woken_thread_waits_behind_the_turn_that_was_under_way_and_is_told_who_woke_
 }
 
 #[test]
-fn a_worker_that_comes_from_another_cpu_ended_there_what_it_had_begun_here() {
+fn a_migrated_worker_ended_its_item_on_the_other_cpu() {
     let work = EventKind::WorkStart {
         work: 7,
         function: KernelAddr(2),
@@ -230,7 +230,7 @@ fn an_item_that_sleeps_and_goes_on_within_a_wait_ends_once() {
 }
 
 #[test]
-fn a_thread_that_is_woken_under_an_item_begun_earlier_waits_behind_that_item() {
+fn a_thread_woken_under_a_running_work_item_waits_behind_it() {
     let work = EventKind::WorkStart {
         work: 7,
         function: KernelAddr(2),
@@ -311,7 +311,7 @@ fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
 }
 
 #[test]
-fn an_nmi_interrupts_a_thread_once_whether_it_comes_alone_or_in_an_interrupt() {
+fn an_nmi_interrupts_a_thread_once_alone_or_nested() {
     let nmi = |time, delta_ns| KernelEvent {
         context: ExecutionContext::Nmi,
         ..at(
@@ -365,7 +365,7 @@ fn a_turn_that_interrupts_part_counts_once() {
 }
 
 #[test]
-fn a_thread_that_never_switches_is_known_to_run_by_the_interrupts_in_its_time() {
+fn interrupts_show_that_a_thread_without_switches_runs() {
     let mut follower = run(&[A], &tick(1000, 1010, 1, A));
     let accounts = follower.finish(Ticks(2000), &Names);
     assert_eq!(
@@ -375,7 +375,7 @@ fn a_thread_that_never_switches_is_known_to_run_by_the_interrupts_in_its_time() 
 }
 
 #[test]
-fn a_sleeper_that_never_wakes_is_blocked_when_it_is_known_to_sleep_and_unknown_otherwise() {
+fn a_sleeper_that_never_wakes_is_blocked_if_its_sleep_was_seen() {
     let mut follower = run(&[], &[]);
     for (tid, start) in [(A, Start::Asleep), (B, Start::Unknown)] {
         let thread = jitterscope_model::ThreadRef {
@@ -399,7 +399,7 @@ fn a_sleeper_that_never_wakes_is_blocked_when_it_is_known_to_sleep_and_unknown_o
 }
 
 #[test]
-fn threads_that_begin_are_followed_from_birth_and_ended_ones_keep_their_account() {
+fn threads_are_followed_from_birth_and_keep_their_account() {
     let born = EventKind::TaskNew {
         tid: B,
         comm: comm(A),
@@ -577,7 +577,7 @@ fn lost_records_make_time_unknown_until_the_thread_is_seen_again() {
 }
 
 #[test]
-fn a_sleeper_that_runs_without_a_wake_up_may_have_waited_since_records_were_lost() {
+fn a_sleeper_without_wake_up_may_have_waited_since_a_loss() {
     // It goes to sleep at 100.
     let begin = || run(&[A], &[switch(0, 1, 0, 0, A), switch(100, 1, A, 1, 0)]);
     let account = |mut follower: ThreadFollower, events: &[KernelEvent]| {
@@ -636,7 +636,7 @@ fn a_sleeper_that_runs_without_a_wake_up_may_have_waited_since_records_were_lost
 }
 
 #[test]
-fn who_comes_to_a_cpu_while_its_records_are_lost_is_not_told_to_wait_there() {
+fn an_arrival_during_a_loss_is_not_reported_waiting() {
     let lost = |follower: &mut ThreadFollower| {
         follower.lost(
             jitterscope_model::CpuId(1),
@@ -748,7 +748,7 @@ fn a_thread_put_on_the_cpu_unseen_is_known_by_what_it_is_charged_for() {
 
 /// Its own turn was counted as waiting time, and that as the time of a switch.
 #[test]
-fn a_thread_put_on_the_cpu_unseen_waits_until_it_is_seen_where_nothing_is_charged() {
+fn without_charges_an_unseen_thread_waits_until_it_is_seen() {
     let page_fault = EventKind::PageFault {
         user: true,
         address: 0,
@@ -817,7 +817,7 @@ fn a_quiet_cpu_whose_switches_are_missing_is_not_lost_among_busy_ones() {
 }
 
 #[test]
-fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() {
+fn a_stopped_thread_names_the_sender_of_its_signal() {
     let stop = |time, sender| {
         at(
             time,
@@ -877,7 +877,7 @@ fn a_stopped_thread_is_told_as_stopped_by_whoever_sent_the_signal_that_did_it() 
 }
 
 #[test]
-fn a_thread_that_was_stopped_before_and_is_not_let_go_on_is_stopped_all_along() {
+fn a_thread_stopped_before_the_start_is_stopped_throughout() {
     let mut follower = ThreadFollower::new(settings());
     follower.measure(Ticks(100), Ticks(u64::MAX));
     let thread = ThreadRef {

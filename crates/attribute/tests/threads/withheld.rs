@@ -44,7 +44,7 @@ fn episodes(times: u64, events: &[KernelEvent]) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_that_idle_took_over_from_was_throttled_and_did_not_wait_for_an_idle_state() {
+fn a_thread_replaced_by_idle_was_throttled_not_in_an_idle_exit() {
     let events = [
         switch(10, 1, 0, 0, A),
         switch(30 * MS, 1, A, 0, 0),
@@ -68,7 +68,7 @@ fn a_thread_that_idle_took_over_from_was_throttled_and_did_not_wait_for_an_idle_
 }
 
 #[test]
-fn a_thread_that_is_woken_while_its_group_is_throttled_waits_for_the_quota() {
+fn a_thread_woken_in_a_throttled_group_waits_for_the_quota() {
     let wait = |until| {
         [
             switch(10, 1, 0, 0, A),
@@ -125,7 +125,7 @@ fn idle_that_takes_over_long_after_a_wake_up_is_no_way_out_of_idle() {
 }
 
 #[test]
-fn a_real_time_thread_set_aside_for_idle_or_a_fair_one_was_throttled_over_all_turns() {
+fn a_real_time_thread_replaced_by_idle_or_fair_was_throttled() {
     let fifo = TaskRef {
         prio: 10,
         ..task(A)
@@ -176,8 +176,7 @@ fn a_thread_that_was_moved_waits_on_as_it_did() {
 }
 
 #[test]
-fn what_one_who_waits_is_told_of_a_turn_is_not_told_to_another_by_whose_class_it_is_another_matter()
-{
+fn a_turn_has_a_verdict_for_each_waiters_own_class() {
     let urgent = TaskRef {
         prio: 50,
         ..task(B)
@@ -263,7 +262,7 @@ fn with_freezer(written: bool, events: &[KernelEvent]) -> Vec<String> {
 }
 
 #[test]
-fn who_sleeps_at_once_while_a_freezer_is_written_to_is_frozen_until_another_process_wakes_it() {
+fn sleepers_at_a_freezer_write_are_frozen_until_another_wakes_them() {
     let call = |time, exits| {
         let vector = "reschedule".into();
         let kind = match exits {

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_lacks_some_events_fails_a_requirement_and_does_for_a_selftest() {
+    fn missing_events_fail_a_requirement_but_not_a_selftest() {
         for (status, required, will_do) in [
             (SourceStatus::Available, true, true),
             (SourceStatus::Degraded, false, true),

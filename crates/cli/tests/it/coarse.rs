@@ -41,7 +41,7 @@ fn culprits(report: &Value) -> &[Value] {
 }
 
 #[test]
-fn coarse_events_name_who_had_the_cpu_and_what_was_not_asked_for_is_told_as_lost() {
+fn coarse_events_name_threads_and_report_what_they_omit() {
     // Before the check: another recording's mount disappears with it.
     let _turn = turn();
     if !can_trace() {

@@ -623,7 +623,7 @@ fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
 }
 
 #[test]
-fn a_redacted_comparison_names_nobody_and_calls_everybody_the_same_throughout() {
+fn a_redacted_comparison_uses_one_pseudonym_per_name() {
     let dir = tempfile::tempdir().unwrap();
     store(
         &watched(1000, 40_000, "secret-victim"),

@@ -91,7 +91,7 @@ fn followed(waited_ms: u64) -> Scenario {
 }
 
 #[test]
-fn followed_threads_are_compared_by_what_they_lost_of_the_time_they_had_work() {
+fn followed_threads_are_compared_by_their_lost_share() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..5 {
         store_as(followed(400 + at * 9), "BEFORE", at * 2, dir.path());
@@ -136,7 +136,7 @@ fn followed_threads_are_compared_by_what_they_lost_of_the_time_they_had_work() {
 }
 
 #[test]
-fn wake_ups_are_compared_by_how_late_they_were_and_another_pacing_is_no_comparison() {
+fn wake_ups_compare_by_lateness_and_only_at_equal_pacing() {
     let dir = tempfile::tempdir().unwrap();
     // The fewest with which the test can be significant: below that, equality is not equivalence.
     for at in 0..4 {
@@ -205,7 +205,7 @@ fn sljtest(stall_ns: u64) -> Scenario {
 }
 
 #[test]
-fn stored_runs_of_sljtest_are_compared_with_one_another_and_not_with_another_threshold() {
+fn sljtest_runs_are_compared_only_at_the_same_threshold() {
     let dir = tempfile::tempdir().unwrap();
     for at in 0..5 {
         store_as(sljtest(2_000 + at * 20), "SLOW", at * 3, dir.path());

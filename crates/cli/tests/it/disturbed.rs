@@ -253,7 +253,7 @@ fn of_name<'r>(report: &'r Value, name: &str) -> Vec<(&'r str, &'r str, u64)> {
 }
 
 #[test]
-fn threads_and_processes_that_live_shorter_than_a_drain_do_not_pass_for_the_kernels_own() {
+fn short_lived_threads_are_not_taken_for_kernel_threads() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -332,7 +332,7 @@ fn sleeper() -> (SyncSender<()>, Doing) {
 }
 
 #[test]
-fn a_thread_that_two_others_wake_is_reported_with_the_one_that_did_it_more_often_and_how_often() {
+fn of_two_wakers_the_more_frequent_one_is_named_with_its_count() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -384,8 +384,7 @@ fn a_thread_that_two_others_wake_is_reported_with_the_one_that_did_it_more_often
 }
 
 #[test]
-fn a_followed_thread_that_is_moved_in_the_middle_of_its_wait_is_reported_where_it_waited_and_for_whom()
- {
+fn a_wait_on_two_cpus_reports_both_and_who_ran_there() {
     let _turn = turn();
     if !can_trace() {
         return;

@@ -173,7 +173,7 @@ fn a_comparison_with_it_compares_no_culprits() {
 }
 
 #[test]
-fn exports_say_so_where_they_have_a_place_and_the_command_where_they_have_none() {
+fn exports_or_the_command_report_a_doubt() {
     let dir = runs();
     let runs = dir.path();
     for (run, doubted) in [("DOUBTED", true), ("SOUND", false)] {

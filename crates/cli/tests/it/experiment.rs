@@ -147,7 +147,7 @@ fn killed_at_any_moment_it_leaves_the_machine_as_it_was() {
 
 /// Killed while its command runs: the guard, or without it the next start, must end the command first.
 #[test]
-fn a_command_that_still_changes_the_machine_is_ended_before_that_is_undone() {
+fn a_command_that_still_changes_the_machine_ends_before_the_undo() {
     let _turn = turn();
     if !can_experiment() {
         return;

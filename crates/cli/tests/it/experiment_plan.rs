@@ -291,8 +291,7 @@ fn a_dry_run_of_a_command_says_its_time_by_an_earlier_run_of_it() {
 }
 
 #[test]
-fn a_change_by_command_that_takes_too_long_to_undo_is_not_interleaved_and_that_is_reported_before()
-{
+fn a_slow_undo_command_is_not_interleaved_and_reported_first() {
     let dir = tempfile::tempdir().unwrap();
     let args = [
         "experiment",

@@ -57,7 +57,7 @@ fn stored_with(change: impl FnOnce(&mut RunManifest)) -> tempfile::TempDir {
 }
 
 #[test]
-fn nothing_is_passed_or_failed_by_culprits_of_a_run_that_fails_its_own_proof() {
+fn an_unproven_run_decides_no_condition_on_culprits() {
     let dir = stored_with(|manifest| manifest.events_in_gaps.inside = 7_844);
     let why = "cannot be decided: who did it cannot be said: only 19.9 % of 39,222 kernel events";
     holds(
@@ -205,7 +205,7 @@ fn followed_by(lost: u64, hypervisor: Option<&str>) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_longest_wait_of_followed_threads_is_not_known_where_events_were_lost() {
+fn lost_events_make_the_longest_wait_unknown() {
     let whole = followed(0);
     holds(
         whole.path(),

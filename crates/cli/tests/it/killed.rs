@@ -156,7 +156,7 @@ fn kill_a_selftest_in(kind: &str, runs: &Path, changed: impl Fn() -> bool) -> bo
 }
 
 #[test]
-fn the_next_start_puts_back_what_a_killed_selftest_changed_and_removes_its_run() {
+fn the_next_start_undoes_a_killed_selftest() {
     let _turn = turn();
     if !is_root() {
         return;
@@ -324,7 +324,7 @@ impl Drop for BadNote {
 }
 
 #[test]
-fn a_clean_up_that_fails_is_listed_keeps_no_other_and_shows_in_the_exit_code() {
+fn a_failed_clean_up_is_listed_and_shows_in_the_exit_code() {
     let _turn = turn();
     if !is_root() {
         return;

@@ -205,7 +205,7 @@ fn ctrl_c_keeps_the_run_and_what_was_written_beside_it() {
 }
 
 #[test]
-fn an_output_that_fails_midway_does_not_end_the_recording_and_what_it_lost_is_said() {
+fn an_output_that_fails_midway_reports_its_losses() {
     let _turn = turn();
     let Some(disk) = Tmpfs::mount(16 << 10) else {
         return;

@@ -64,7 +64,7 @@ fn table(text: &str, title: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn the_result_is_on_stdout_the_progress_on_stderr_and_report_prints_it_again() {
+fn results_are_on_stdout_and_progress_on_stderr() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let output = record(dir.path(), &["--messages", "4000", "--full"]);

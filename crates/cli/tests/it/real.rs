@@ -58,7 +58,7 @@ fn tracing_state() -> Vec<String> {
 }
 
 #[test]
-fn record_prints_json_with_the_promised_fields_and_report_prints_the_same() {
+fn record_and_report_print_the_same_json() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -264,7 +264,7 @@ fn a_limit_that_is_exceeded_ends_with_3_and_a_missing_source_with_4() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured_and_a_kill_leaves_nothing_that_looks_like_a_run() {
+fn ctrl_c_keeps_the_measurement_and_a_kill_leaves_no_run() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let start = || {

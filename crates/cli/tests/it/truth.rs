@@ -149,7 +149,7 @@ fn assert_replays(runs: &Path, report: &Value) {
 }
 
 #[test]
-fn a_followed_process_under_a_quota_is_reported_so_and_not_that_it_left_idle_states() {
+fn a_followed_process_under_a_quota_is_throttled_not_idle() {
     let _turn = turn();
     if !can_trace() {
         return;
@@ -216,7 +216,7 @@ fn assert_answered_by(runs: &Path, knob: &str) {
 }
 
 #[test]
-fn a_followed_thread_that_is_stopped_is_reported_so_and_neither_waits_nor_sleeps() {
+fn a_stopped_thread_neither_waits_nor_sleeps() {
     let _turn = turn();
     if !can_trace() {
         return;

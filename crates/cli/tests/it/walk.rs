@@ -87,7 +87,7 @@ fn each_step_is_taken_checked_and_put_back() {
 }
 
 #[test]
-fn a_step_that_this_machine_refuses_is_reported_before_anything_is_measured() {
+fn a_refused_step_is_reported_before_the_measurement() {
     let _turn = turn();
     let Some(cpu) = can_walk() else { return };
     if Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {

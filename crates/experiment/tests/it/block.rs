@@ -21,7 +21,7 @@ fn what_takes_too_long_to_undo_is_not_interleaved() {
 
 /// Runs without the change stay; after a break the change is made again before more runs with it.
 #[test]
-fn what_is_not_interleaved_goes_on_where_it_was_unless_the_machine_was_started_anew() {
+fn blocks_resume_where_they_stopped_unless_the_machine_rebooted() {
     let slow = || Fake {
         undoing: InForceIn::Within(Nanos(2)),
         ..Fake::new()

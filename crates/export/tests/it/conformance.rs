@@ -31,7 +31,7 @@ fn target(folder: &Path, n: usize, (scheme, options): (&str, &str)) -> Destinati
 }
 
 #[test]
-fn exporters_write_the_same_whatever_the_batches_and_as_from_the_stored_run() {
+fn exporters_write_the_same_live_stored_and_in_any_batches() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     let rows = StoredRows::of(&run);

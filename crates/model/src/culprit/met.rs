@@ -67,7 +67,7 @@ mod tests {
     use crate::Subject;
 
     #[test]
-    fn a_culprit_is_known_by_where_it_lies_and_keeps_its_place_until_it_is_forgotten() {
+    fn a_culprit_keeps_its_number_until_it_is_forgotten() {
         let mut met = MetCulprits::default();
         let make = |n: u32| -> Arc<Culprit> { Subject::Softirq(n).into() };
         let (first, equal) = (make(1), make(1));

@@ -341,7 +341,7 @@ fn threads_go_by_the_name_of_their_process() {
 }
 
 #[test]
-fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_known() {
+fn workers_merge_by_work_item_or_else_by_name() {
     let work = |function: Option<&str>, tid, comm: &str| {
         Subject::Work(Work {
             function: function.map(Name::from),
@@ -380,7 +380,7 @@ fn workers_are_joined_by_what_they_ran_and_by_their_own_name_where_that_is_not_k
 }
 
 #[test]
-fn whether_workers_were_bound_to_a_cpu_outlasts_their_sum_while_they_agree() {
+fn merged_workers_keep_their_binding_while_they_agree() {
     let work = |tid, comm: &str| Work {
         function: Some("gc_worker".into()),
         worker: Some(Worker {

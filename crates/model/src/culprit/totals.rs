@@ -103,7 +103,7 @@ mod tests {
     use crate::{Evidence, Part, Task};
 
     #[test]
-    fn culprits_stand_in_order_of_their_first_stalls_and_sets_name_their_places() {
+    fn culprits_are_sorted_by_first_stall_and_sets_use_their_places() {
         let part = |comm: &str, net| {
             let task = Task {
                 comm: comm.into(),

@@ -110,7 +110,7 @@ mod tests {
 
     /// Also for Miri, which tries other thread interleavings.
     #[test]
-    fn who_sees_the_start_sees_the_end_and_who_sees_all_warm_sees_what_was_counted() {
+    fn a_reader_of_the_start_also_sees_the_end() {
         let control = Arc::new(PipelineControl::new());
         let threads: Vec<_> = (0..2)
             .map(|_| {

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_without_a_message_belong_to_the_next_and_nothing_is_sent_of_nothing() {
+    fn empty_intervals_join_the_next_and_send_nothing() {
         let (mut account, mut intervals) = IntervalAccount::new(Ticks(1000), 4).unwrap();
         account.finish(500);
         assert!(intervals.take().is_none());

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn records_go_on_over_the_pieces_and_a_closed_journal_loses_only_what_has_no_room() {
+    fn journal_records_span_pieces_and_only_a_full_one_loses_some() {
         let control = PipelineControl::new();
         let (mut journal, mut feed) = journal::<Vec<u8>>();
         for _ in 0..3 {

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_own_thread_does_after_the_measurement_is_not_of_the_measured_time() {
+    fn our_own_work_after_the_measurement_does_not_count() {
         let runs = tempfile::tempdir().unwrap();
         let machine = Machine::host();
         let clock =

@@ -250,7 +250,7 @@ impl Sink for Transcript {
 }
 
 #[test]
-fn outputs_are_told_the_same_in_the_same_order_and_nothing_of_the_warm_up() {
+fn outputs_get_the_same_rows_in_order_without_the_warm_up() {
     let dir = tempfile::tempdir().unwrap();
     let run = |own| {
         let mut reported = Transcript::default();
@@ -300,7 +300,7 @@ impl Sink for Broken {
 }
 
 #[test]
-fn an_output_that_fails_there_is_told_once_and_ends_the_recording_only_where_it_is_essential() {
+fn only_an_essential_output_ends_the_recording_when_it_fails() {
     for (own, essential) in [(false, false), (false, true), (true, false), (true, true)] {
         let dir = tempfile::tempdir().unwrap();
         let (mut broken, mut reported) = (Broken { panics: false }, Transcript::default());
@@ -421,7 +421,7 @@ impl Sink for Late<'_> {
 }
 
 #[test]
-fn so_much_is_on_its_way_at_most_then_the_drain_waits_and_nothing_is_lost() {
+fn a_full_queue_makes_the_drain_wait_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (may, fed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut late = Late {

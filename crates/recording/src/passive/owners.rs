@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_share_counts_but_for_the_kernels_threads_the_idle_one_and_ended_ones() {
+    fn the_owner_has_the_largest_share_of_living_user_threads() {
         let dir = tempfile::tempdir().unwrap();
         for (tid, flags) in [(7, 0x0020_8040_u64), (8, 0x40_0000), (9, 0x40_0000)] {
             let folder = dir.path().join(format!("proc/{tid}"));

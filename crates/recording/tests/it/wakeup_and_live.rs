@@ -247,7 +247,7 @@ fn full() -> SinkError {
 }
 
 #[test]
-fn an_output_that_fails_midway_is_counted_and_said_and_ends_it_only_where_nothing_else_matters() {
+fn a_failed_output_is_counted_and_ends_only_an_output_only_recording() {
     #[derive(Default)]
     struct Heard(Vec<String>);
     impl Observer for Heard {

@@ -468,7 +468,7 @@ fn an_essential_output_that_fails_ends_it_with_what_was_measured() {
 }
 
 #[test]
-fn a_panic_of_what_takes_rows_is_an_error_and_leaves_neither_run_nor_tracer() {
+fn a_panic_of_a_sink_is_an_error_and_leaves_no_run_and_no_tracer() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let settings = RecordSettings {

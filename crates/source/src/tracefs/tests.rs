@@ -129,7 +129,7 @@ fn threads_that_rename_themselves_all_the_time_are_left_out() {
 
 /// After a switch left no record, and not before: a charge costs as much as a switch.
 #[test]
-fn charges_that_were_left_for_later_are_filtered_at_once_and_recorded_when_they_are_wanted() {
+fn postponed_charges_are_filtered_at_once_and_recorded_on_demand() {
     let fake = Fake::new();
     let follow = RecorderSettings {
         follow_threads: true,

@@ -183,7 +183,7 @@ fn an_unfinished_run_is_no_run_and_a_living_recorders_is_left_alone() {
 }
 
 #[test]
-fn an_owner_is_known_by_its_lock_and_one_that_cannot_be_removed_keeps_no_other() {
+fn an_owner_is_known_by_its_lock() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let (locked, left) = (

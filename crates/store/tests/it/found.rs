@@ -212,7 +212,7 @@ fn who_asks_for_a_run_that_is_not_there_is_told_which_there_are() {
 }
 
 #[test]
-fn where_there_is_no_folder_there_are_no_runs_and_where_there_is_a_file_that_is_told() {
+fn a_missing_folder_has_no_runs_and_a_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing");
     assert!(partials(&missing).unwrap().is_empty());
@@ -245,7 +245,7 @@ fn a_run_named_by_its_folder_alone_is_looked_for_here() {
 }
 
 #[test]
-fn what_is_no_run_to_read_from_is_none_where_it_is_absent_and_an_error_where_it_is_not() {
+fn an_absent_run_is_none_and_an_unreadable_one_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = writer(dir.path()).finish(manifest()).unwrap();
     let open = || RunReader::open(&path).unwrap();

@@ -246,7 +246,7 @@ fn giving_up_the_trace_makes_room_for_rows() {
 }
 
 #[test]
-fn a_sink_gives_up_the_trace_for_the_rows_and_stores_none_behind_the_first_that_finds_no_room() {
+fn a_full_sink_drops_the_trace_first_and_stores_no_later_row() {
     let Some(disk) = Disk::mount() else { return };
     let mut sink = StoreSink::new(RunWriter::create(disk.path(), "L", common::EPOCH).unwrap());
     sink.begin(&RunFacts::of(&manifest())).unwrap();

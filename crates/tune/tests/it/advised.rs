@@ -24,7 +24,7 @@ fn work(function: &str, ns: u64) -> MeasuredCulprit {
 }
 
 #[test]
-fn power_efficient_queues_are_not_credited_with_work_that_is_never_on_them() {
+fn power_efficient_queues_are_not_credited_with_other_work() {
     let knob = catalogue::find("wq-powereff").unwrap();
     let answers = |function: &str| {
         knob.answers(&work(function, 1).subject, &CpuSet::new())
@@ -36,7 +36,7 @@ fn power_efficient_queues_are_not_credited_with_work_that_is_never_on_them() {
 }
 
 #[test]
-fn a_mask_of_unbound_workers_is_not_credited_with_work_that_bound_ones_ran() {
+fn an_unbound_mask_is_not_credited_with_bound_work() {
     let effect = |knob: &str, function: &str, worker: Option<&str>| {
         let worker = worker.map(|comm| Worker {
             comm: Some(comm.into()),

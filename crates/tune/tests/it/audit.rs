@@ -29,7 +29,7 @@ fn audited(measured: Option<&RunCulprits>) -> Audit {
 }
 
 #[test]
-fn without_a_run_knobs_are_ranked_by_how_they_stand_and_then_by_weight_and_risk() {
+fn without_a_run_knobs_rank_by_state_weight_and_risk() {
     let audit = audited(None);
     assert!(
         audit
@@ -44,7 +44,7 @@ fn without_a_run_knobs_are_ranked_by_how_they_stand_and_then_by_weight_and_risk(
 }
 
 #[test]
-fn with_a_run_what_wins_most_comes_first_and_what_no_look_can_tell_among_what_is_wrong() {
+fn with_a_run_the_largest_gain_comes_first() {
     let culprit = |subject, ns| MeasuredCulprit {
         subject,
         total_ns: Nanos(ns),

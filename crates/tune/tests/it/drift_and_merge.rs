@@ -226,7 +226,7 @@ fn after_a_reboot_it_says_what_the_reboot_undid_and_removes_what_lasts() {
 }
 
 #[test]
-fn children_that_inherited_a_confinement_are_freed_and_the_dead_are_skipped() {
+fn confined_children_are_freed_and_dead_ones_skipped() {
     let w = world();
     w.apply(&["systemd-aff"], false).unwrap();
     // 300 has ended, and a later thread has its id; 1 has a new child, which also has a child.

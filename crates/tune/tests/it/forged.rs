@@ -109,7 +109,7 @@ fn put_file(path: &str, from: Option<&str>, to: &str) -> Value {
 const STAT: &str = "/proc/sys/vm/stat_interval";
 
 #[test]
-fn a_forged_journal_changes_nothing_that_its_knobs_do_not_and_the_rest_goes_on() {
+fn a_forged_journal_changes_only_what_its_knobs_can_change() {
     let w = world(Cgroups::V1);
     let secret = w.put("etc/secret", "secret\n");
     set_mode(&secret, 0o600);
@@ -337,7 +337,7 @@ fn applied<T: std::fmt::Debug>(result: Result<T, ApplyError>) -> Result<T, State
 }
 
 #[test]
-fn a_lock_or_journal_that_is_a_link_is_refused_and_what_it_leads_to_stays() {
+fn a_linked_lock_or_journal_is_refused_and_its_target_stays() {
     for name in ["lock", "journal.jsonl"] {
         let w = world(Cgroups::V1);
         fs::create_dir(&w.state).unwrap();

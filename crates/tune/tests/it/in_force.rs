@@ -50,7 +50,7 @@ fn within(by: &Option<InForceBy>) -> Nanos {
 }
 
 #[test]
-fn an_apply_takes_as_long_as_the_old_interval_and_a_rollback_as_long_as_ours() {
+fn apply_takes_the_old_interval_and_rollback_the_new_one() {
     let (dir, machine, state) = world();
     fs::write(dir.path().join("root").join(STAT), "7\n").unwrap();
     let report = turn(&machine, &state, &["vmstat", "ksm", "irq-aff", "governor"]);

@@ -84,7 +84,7 @@ fn reported(root: &Path, id: &str) -> Tree {
 }
 
 #[test]
-fn one_knob_comes_off_as_if_it_had_not_been_applied_from_death_at_every_step() {
+fn one_knob_is_undone_after_a_kill_at_every_step() {
     for cgroups in [Cgroups::V1, Cgroups::V2] {
         let mut ids: Vec<&str> = applied(cgroups, &[])
             .plan

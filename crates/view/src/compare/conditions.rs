@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_different_settings_are_reported_with_what_differs_and_what_to_do() {
+    fn runs_of_different_settings_report_the_difference_and_a_fix() {
         let of = |what, more| PoolError::Different {
             name: "BEFORE".into(),
             first: "aa".into(),

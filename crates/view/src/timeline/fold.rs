@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_the_time_is_named_before_what_came_often_and_long_stretches_are_split() {
+    fn culprits_are_named_by_time_before_frequency() {
         // Of two neighbours one is ten times as long, and one comes three times as often.
         let rows: Vec<TimelineRow> = (0..400)
             .map(|n| {

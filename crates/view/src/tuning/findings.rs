@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_reported_with_what_is_in_force_and_one_of_several_by_its_path() {
+    fn reported_files_state_the_value_in_force_and_their_path() {
         assert_eq!(finding(&Finding::File(file(Some("2")))), "7 (in force: 2)");
         let wrong = |wrong| {
             finding(&Finding::FilesWrong {

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_reported_with_its_meaning_and_one_of_an_earlier_journal_as_it_stands() {
+    fn a_refusal_states_its_meaning_and_an_old_one_its_own_words() {
         let reported = |why: &str, means| {
             refusal(&Outcome::Refused {
                 class: Refusal::Busy,

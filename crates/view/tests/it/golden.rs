@@ -1065,7 +1065,7 @@ fn watched_cpus_on_one_screen() {
 }
 
 #[test]
-fn what_stalls_without_an_event_may_have_been_is_reported_once_and_only_where_there_are_some() {
+fn stalls_without_events_are_explained_once_if_there_are_any() {
     let printed = |name: &str, kind| {
         let mut run = Scenario::new(&[1, 2]);
         for n in 0..40 {

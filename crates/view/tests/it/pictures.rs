@@ -611,7 +611,7 @@ fn a_run_without_stalls_says_so_once() {
 }
 
 #[test]
-fn slow_messages_that_were_only_counted_are_reported_beside_those_that_are_drawn() {
+fn counted_slow_messages_are_reported_beside_drawn_ones() {
     let mut run = pipeline();
     let message = |run: &Drawn| {
         [

@@ -46,7 +46,7 @@ fn sums(scenario: &Scenario) -> RowSums {
 }
 
 #[test]
-fn a_run_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_them() {
+fn a_stored_summary_gives_the_same_report_as_its_rows() {
     for scenario in [busy(&[0, 1]), late(&[0, 1, 3], Some(3))] {
         let dir = tempfile::tempdir().unwrap();
         let read = load_periods(&store(&scenario, dir.path()), 10, Effort::BRIEF)
@@ -72,7 +72,7 @@ fn a_run_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_t
 
 /// What delayed a pipeline's messages depends on their percentiles, and is stored anyway.
 #[test]
-fn a_pipeline_that_keeps_what_its_rows_come_to_is_reported_the_same_without_reading_them() {
+fn a_stored_pipeline_summary_gives_the_same_report_as_its_rows() {
     let dir = tempfile::tempdir().unwrap();
     let recorded =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/pipeline");

@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_cannot_be_fetched_is_skipped_and_only_where_nobody_asked_for_it() {
+    fn only_unavailable_optional_downloads_are_skipped() {
         let unavailable = || {
             Err(
                 anyhow::Error::from(Unavailable("no such package".to_owned()))

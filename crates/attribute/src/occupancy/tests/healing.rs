@@ -251,7 +251,7 @@ fn a_charge_tells_since_when_the_thread_has_run() {
 }
 
 #[test]
-fn records_in_the_middle_of_a_switch_and_in_an_nmi_tell_nothing_of_who_runs() {
+fn records_within_a_switch_or_nmi_do_not_show_who_runs() {
     let flush = at(
         101,
         VICTIM,
@@ -397,7 +397,7 @@ fn who_comes_from_another_cpu_or_has_ended_goes_on_with_nothing() {
 }
 
 #[test]
-fn what_no_exit_ends_has_ended_with_its_threads_turn_and_an_interrupt_has_lost_its_exit() {
+fn frames_without_exit_end_with_their_turn() {
     let outcome = |tid: i32, kind: EventKind| {
         let events = [
             switch(100, VICTIM, tid),

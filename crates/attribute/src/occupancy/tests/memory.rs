@@ -131,7 +131,7 @@ fn busy(many: u64) -> (Ring, Mark, Mark) {
 }
 
 #[test]
-fn frames_that_nobody_needs_are_taken_out_and_the_others_stay_what_they_are() {
+fn unneeded_frames_are_removed_and_others_stay() {
     for many in [10, 5000] {
         let (mut ring, old, young) = busy(many);
         let look = |ring: &Ring| {

@@ -10,7 +10,7 @@ fn thread(tid: i32) -> ThreadRef {
 }
 
 #[test]
-fn a_thread_of_which_nothing_is_known_waits_from_its_wake_up_unless_it_has_the_cpu() {
+fn an_unknown_thread_waits_from_its_wake_up_unless_it_runs() {
     // Another thread has it.
     let events = [
         switch(100, 0, SLEEPS, OTHER),
@@ -40,7 +40,7 @@ fn a_thread_of_which_nothing_is_known_waits_from_its_wake_up_unless_it_has_the_c
 }
 
 #[test]
-fn stretches_no_further_apart_than_is_said_are_one_and_from_the_threshold_on_it_is_a_stall() {
+fn close_stretches_merge_and_become_a_stall_at_the_threshold() {
     let stretches = |apart: u64, threshold: u64| {
         let mut events = vec![switch(100, 0, SLEEPS, OWN)];
         events.extend(tick(300, 350, OWN));
