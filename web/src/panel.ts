@@ -66,7 +66,7 @@ export class Panel implements Part {
     if (!this.app.run.head.served) return [head, this.elsewhere(stall)];
     const told = this.more(stall);
     if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
-    if (typeof told === "string") return [element("p", {}, `${this.name(stall)} cannot be had: ${told}`)];
+    if (typeof told === "string") return [element("p", {}, `${this.name(stall)} is not available: ${told}`)];
     const list = element("ul", { class: "parts" });
     const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns }));
     for (const { culprit, net, pieces: of } of summed(pieces)) {
@@ -180,7 +180,7 @@ export class Panel implements Part {
     if (frames === undefined && this.app.run.head.served) {
       const told = this.more(id);
       if (told === undefined) return element("p", { class: "note" }, "Asking for its frames\u2026");
-      const why = typeof told === "string" ? `They cannot be had: ${told}` : "Nothing was recorded inside it, or the stored trace no longer has it.";
+      const why = typeof told === "string" ? `They are not available: ${told}` : "Nothing was recorded inside it, or the stored trace no longer has it.";
       return element("p", { class: "note" }, why);
     }
     if (frames === undefined) {

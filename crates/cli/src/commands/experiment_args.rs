@@ -18,7 +18,7 @@ pub(super) enum ProbeArg {
     Wakeup,
     /// Threads that pass messages, and how long those take
     Pipeline,
-    /// Nothing: who takes the CPUs from what belongs there (--for)
+    /// Nothing: watches who takes time from the CPUs' owner (--for)
     None,
 }
 
@@ -43,8 +43,8 @@ impl ProbeArg {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "auto"]))]
 #[command(after_help = "\
-Arms take turns in pairs, each in an order drawn by lot. There are looks after 8, 12 and 16 pairs; what is \
-decided then is decided. However it ends, killed or not, the machine is left as it was found.
+Arms alternate in pairs of random order. The results are judged after 8, 12 and 16 pairs; a verdict is \
+final. However it ends, killed or not, the machine is left as it was found.
 
   jitterscope experiment --knob vmstat --dry-run
   jitterscope experiment --knob vmstat,governor --probe wakeup
@@ -98,7 +98,7 @@ pub struct ExperimentArgs {
     /// Measure with this probe
     #[arg(long, value_enum, default_value = "spin", conflicts_with = "command")]
     pub(super) probe: ProbeArg,
-    /// --probe none: what belongs on the CPUs, a thread's name or a process id; the others take it from that
+    /// --probe none: the CPUs' owner, a thread name or a process id
     #[arg(long = "for", value_name = "COMM|PID", conflicts_with = "command")]
     pub(super) owner: Option<String>,
     /// Measure this: how long it takes, and what its threads lose

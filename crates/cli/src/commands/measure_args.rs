@@ -30,8 +30,8 @@ impl EventsArg {
 /// What the probes of CPUs take.
 #[derive(Args, Debug)]
 pub struct MeasureArgs {
-    /// none: what belongs on the CPUs, a process by its number or all threads of a name, also those that begin
-    /// later [default: on each CPU the thread that has most of it during the warm-up]
+    /// none: the CPUs' owner: a process id or a thread name, which includes threads that begin later [default: on
+    /// each CPU the thread that runs most during the warm-up]
     #[arg(long = "for", value_name = "COMM|PID")]
     pub owner: Option<String>,
     /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: those that tune keeps undisturbed, else the

@@ -93,7 +93,7 @@ pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
     }
     let Some(owner) = args.owner.as_deref() else {
         if args.warmup == Some(Nanos::ZERO) {
-            let text = "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
+            let text = "--warmup 0 leaves no time to see who has the CPUs; name the owner with --for";
             return Err(UsageError(text.into()));
         }
         return Ok(Owners::Largest);

@@ -38,7 +38,7 @@ pub enum ProbeKind {
     Spin,
     /// Sleeps to deadlines and looks how late it wakes
     Wakeup,
-    /// Runs nothing: watches who takes the CPUs from what belongs there
+    /// Runs nothing: watches who takes time from the CPUs' owners
     None,
 }
 
@@ -60,7 +60,7 @@ pub enum Probe {
     Spin(Box<SpinArgs>),
     /// Sleep to deadlines and look how late it wakes, and why
     Wakeup(Box<WakeupArgs>),
-    /// No probe at all: watch who takes the CPUs from what belongs there
+    /// Run no probe: watch who takes time from the CPUs' owners
     None(Box<PassiveArgs>),
     /// Measure inter-thread latency: producer, accumulator and journaller over a ring buffer
     Pipeline(Box<PipelineArgs>),
@@ -108,12 +108,12 @@ pub struct WakeupArgs {
     mut_arg("no_trace", |arg| arg.hide(true)),
     mut_arg("graph", |arg| arg.hide(true)),
     mut_arg("warmup", |arg| {
-        arg.help("How long to look who has the CPUs before that; what happens then does not count [default: 500ms]")
+        arg.help("How long to look for the owners before that; this time does not count [default: 500ms]")
     }),
     mut_arg("owner", |arg| {
         arg.help(
-            "What belongs on the CPUs, a process by its number or all threads of a name, also those that begin later \
-             [default: on each CPU the thread that has most of it during the warm-up]",
+            "The CPUs' owner: a process id or a thread name, which includes threads that begin later [default: on \
+             each CPU the thread that runs most during the warm-up]",
         )
     }),
     mut_arg("threshold", |arg| arg.help("The shortest stretch that is listed one by one [default: 300ns]"))

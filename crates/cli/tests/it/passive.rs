@@ -65,14 +65,14 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
         text
     };
     let full = [
-        "What belongs on CPU",
+        "The owner of CPU",
         "not visible passively",
         "ran instead",
         "WHO STOLE IT",
     ];
     shown(&["report", "MINE", "--full"], &full);
     let screen = [
-        "What belongs on CPU",
+        "The owner of CPU",
         "The longest, ",
         " belongs to sh (tid ",
         "max  culprit",

@@ -567,7 +567,7 @@ fn deadline_spinner() -> Option<Owned> {
             .read_to_string(&mut said)
             .unwrap();
         jitterscope_testing::skip(&format!(
-            "no thread of the deadline class can be had here ({status}): {}",
+            "this machine refuses a thread of the deadline class ({status}): {}",
             said.trim()
         ));
         return None;

@@ -129,7 +129,7 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
     }
     let Some(watch) = Watch::start(&tracefs) else {
         jitterscope_testing::skip(&format!(
-            "no tracing instance can be had, or the kernel does not tell where {WORK} is"
+            "no tracing instance is available, or the kernel does not show where {WORK} is"
         ));
         return;
     };

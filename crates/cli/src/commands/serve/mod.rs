@@ -120,7 +120,7 @@ impl Answer {
 pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
     let opener = args.open.then(opener).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(|error| {
-        let text = format!("port {} of 127.0.0.1 cannot be had: {error}", args.port);
+        let text = format!("port {} of 127.0.0.1 is not available: {error}", args.port);
         anyhow::Error::from(UsageError(text))
     })?;
     let port = listener
