@@ -163,10 +163,7 @@ mod tests {
                 "{reported}"
             );
             let refused = pipeline_error(&PipelineRecordError::Misfit(vec![of]));
-            assert_eq!(
-                refused,
-                format!("{reported}. --force measures it anyway")
-            );
+            assert_eq!(refused, format!("{reported}. --force measures it anyway"));
         }
     }
 }
