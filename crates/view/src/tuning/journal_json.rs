@@ -120,11 +120,7 @@ struct TimedJson<'a, T> {
     in_force_by: Option<Worded<'a, InForceBy>>,
 }
 
-fn timed<'a, T>(
-    change: &'a T,
-    why: Option<String>,
-    by: Option<&'a InForceBy>,
-) -> TimedJson<'a, T> {
+fn timed<'a, T>(change: &'a T, why: Option<String>, by: Option<&'a InForceBy>) -> TimedJson<'a, T> {
     TimedJson {
         change: worded(change, why.map(|why| ("why", why))),
         in_force_by: by.map(in_force),
