@@ -1,4 +1,5 @@
-//! Words for culprits: the only place that creates English about them.
+//! Words for culprits. Public names have their phrases in `analyze` (`known_names`); all other English about culprits is
+//! made here.
 
 mod culprit;
 mod probe;
