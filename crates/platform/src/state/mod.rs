@@ -182,7 +182,7 @@ mod tests {
                     let (path, form) = of[of.len() - 1];
                     let path = path.replace("{cpu}", "0").replace('*', "7");
                     let text = match form {
-                        FileForm::After(before) => format!("{before} 1"),
+                        FileForm::After(before) => format!("{before} 1\n"),
                         _ => "1".to_owned(),
                     };
                     match files.iter_mut().find(|(known, _)| *known == path) {
