@@ -79,12 +79,12 @@ pub(super) fn value(machine: &Machine, path: &str, form: FileForm) -> Reading<Sc
     };
     match form {
         // An empty list is the empty set.
-        FileForm::Cpus => return cpus(text.parse().ok()),
-        FileForm::Mask => return cpus(CpuSet::from_mask(&text)),
-        _ if text.is_empty() => return Reading::Absent,
-        FileForm::Switch => return switch(Scalar::Switch),
-        FileForm::On => return switch(on_or_off),
-        FileForm::Off => return switch(|off| on_or_off(!off)),
+        FileForm::Cpus => cpus(text.parse().ok()),
+        FileForm::Mask => cpus(CpuSet::from_mask(&text)),
+        _ if text.is_empty() => Reading::Absent,
+        FileForm::Switch => switch(Scalar::Switch),
+        FileForm::On => switch(on_or_off),
+        FileForm::Off => switch(|off| on_or_off(!off)),
         FileForm::Number => match text.parse::<u64>() {
             Ok(number) => Reading::Value(number.into()),
             Err(_) => Reading::Unreadable(ReadingFlaw::NoNumber { text: start(&text) }.into()),
