@@ -56,7 +56,7 @@ pub use rate::{ClockCheck, ClockChoice, ClockError, choose_clock};
 pub use run_folder::own_run_folder;
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
-pub use state::{CpuTimes, machine_state};
+pub use state::{CpuTimes, machine_settings};
 pub use task_stat::TaskStat;
 pub use thread::{
     OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu,

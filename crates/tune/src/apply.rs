@@ -11,6 +11,7 @@ use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
+use serde::Serialize;
 
 /// What to do if the kernel refuses a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,11 +59,12 @@ pub struct Applied {
 }
 
 /// The result of a plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ApplyReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// The attempted changes, in order.
+    /// The attempted changes, in order. In JSON, view adds the words.
+    #[serde(skip)]
     pub applied: Vec<Applied>,
     /// Number of changes skipped after a refusal.
     pub not_tried: usize,

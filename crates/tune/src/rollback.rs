@@ -78,21 +78,26 @@ impl Undoing {
 }
 
 /// One step of a rollback.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RolledBack {
     pub knob: String,
     pub path: String,
     /// The original before the apply.
     pub original: String,
+    #[serde(flatten)]
     pub undoing: Undoing,
     /// When the original is in force again, which may be later than it reads back; `None` if nothing was written back.
+    /// In JSON, view adds the words.
+    #[serde(skip)]
     pub in_force_by: Option<InForceBy>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RollbackReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
+    /// In JSON, view adds the words.
+    #[serde(skip)]
     pub steps: Vec<RolledBack>,
     /// Number of threads started since that had inherited a confinement and were freed.
     pub inherited_freed: usize,
@@ -102,7 +107,8 @@ pub struct RollbackReport {
     pub update_boot_loader: bool,
     /// Number of changes of other knobs, which stay applied.
     pub stays: usize,
-    /// Drop-ins of ours that still restore a change at the next boot, and why.
+    /// Drop-ins of ours that still restore a change at the next boot, and why. In JSON, view adds the words.
+    #[serde(skip)]
     pub lasting: Vec<Lasts>,
 }
 

@@ -182,7 +182,8 @@ fn knobs_that_differ_between_machines_are_those_that_were_changed() {
     );
     // Other differences are not knobs.
     let mut other = machine("1", None);
-    other.kernel.clocksource = Reading::Value("hpet".into());
+    let clock = [MachineEntry::new("hpet")];
+    other.settings.put("kernel.clocksource", clock);
     let found = against(
         one("a", 0, Some(machine("1", None)), |_| ()),
         one("b", 9, Some(other), |_| ()),
@@ -581,13 +582,8 @@ fn runs_of_one_setting_are_put_together_oldest_first() {
         competitors: vec!["irqbalance".into()],
         ..tuning
     });
-    let load = CpuLoad {
-        cpu: CpuId(0),
-        busy_share: 0.9,
-        interrupt_share: 0.0,
-        steal_share: 0.0,
-    };
-    busy.load = Reading::Value(vec![load]);
+    let load = MachineEntry::new(Scalar::Share(0.9)).on([CpuId(0)].into_iter().collect());
+    busy.settings.put("load.busy", [load]);
     assert_eq!(different(one("b", 9, Some(busy), |_| ())), None);
     // The same holds for the CPUs of followed threads.
     let followed = |second: u64, cpu: u32| {

@@ -1,6 +1,5 @@
 //! Words for culprits.
 
-use super::known;
 use super::sender::id;
 use super::verdicts;
 use crate::style::tame;
@@ -106,7 +105,7 @@ pub(crate) fn further_detail(subject: &Subject, threads: u64) -> String {
 pub(crate) fn explain(subject: &Subject) -> &'static str {
     let known = match subject {
         Subject::Verdict(verdict, _) => verdicts::explanation(*verdict),
-        named => KnownName::of(named).and_then(known::does),
+        named => KnownName::of(named).map(|known| known.does),
     };
     known.unwrap_or_else(|| of_kind(subject))
 }

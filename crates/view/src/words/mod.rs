@@ -1,11 +1,9 @@
-//! Words for culprits: the only place that creates English about them.
+//! Words for culprits. Public names have their phrases in `analyze` (`known_names`); all other English about culprits is
+//! made here.
 
 mod culprit;
-mod functions;
-mod known;
 mod probe;
 mod sender;
-mod threads;
 mod timeline;
 mod verdicts;
 
@@ -17,6 +15,3 @@ pub(crate) use probe::probe;
 pub(crate) use sender::{ENDED, sender_name, sender_verb, sent_from};
 pub(crate) use timeline::timeline_item;
 pub(crate) use verdicts::possibilities;
-
-/// A table from a name to its phrase.
-type Table = &'static [(&'static str, &'static str)];
