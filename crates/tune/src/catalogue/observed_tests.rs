@@ -250,7 +250,7 @@ fn swappiness_matters_above_ten_and_where_there_is_swap() {
 
 #[test]
 fn tools_that_read_msrs_are_named_in_order() {
-    let none = Look::Fine(Finding::NoMsrTool);
+    let none = Look::Fine(Finding::NoneRuns);
     assert_eq!(look(msr_pollers, &[("/proc/5/comm", "bash\n")]), none);
     let both = [
         ("/proc/9/comm", "turbostat\n"),
@@ -259,7 +259,7 @@ fn tools_that_read_msrs_are_named_in_order() {
     let programs = vec![program("pcm-memory", 10), program("turbostat", 9)];
     assert_eq!(
         look(msr_pollers, &both),
-        Look::Wrong(Finding::MsrTools { programs }, Wanted::NoMsrTool)
+        Look::Wrong(Finding::Running { programs }, Wanted::NoneRuns)
     );
 }
 
