@@ -42,7 +42,7 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     });
     let how = if of.interleaved {
         format!(
-            "{} pairs of runs, in an order drawn by lot{first}; up to {} pairs if that is undecided{last}.",
+            "{} pairs of runs, each in random order{first}; up to {} pairs if that is undecided{last}.",
             of.runs[0], of.runs[1]
         )
     } else {
@@ -305,7 +305,7 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
             "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {kept}. What it is worth is what the pairs above say of all of them together."
         ),
         Some(Verified::Undecided | Verified::NothingPredicted) | None => format!(
-            "The machine is as it was found. What was kept is not confirmed. To apply it all the same: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
+            "The machine is as it was found. What was kept is not confirmed. To apply it anyway: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
         ),
     };
     text.wrapped("", &words);
@@ -508,7 +508,7 @@ mod tests {
         };
         let reported = one_line(&auto_plan(&plan, Style::default()));
         assert!(
-            reported.contains("made all the same: by them it chooses"),
+            reported.contains("made anyway: they may name what a knob answers"),
             "{reported}"
         );
     }

@@ -44,7 +44,7 @@ impl ProbeArg {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "auto"]))]
 #[command(after_help = "\
-Arms take turns in pairs, each in an order drawn by lot. There are looks after 8, 12 and 16 pairs; what is \
+Arms take turns in pairs, each in random order. There are looks after 8, 12 and 16 pairs; what is \
 decided then is decided. However it ends, killed or not, the machine is left as it was found.
 
   jitterscope experiment --knob vmstat --dry-run
