@@ -79,7 +79,7 @@ export class Percentiles implements Part {
       .map(({ name, points, longest }) => ({ name, points, longest }));
     if (culprit !== null) {
       const name = `${app.noun.many} with ${app.run.head.culprits[culprit]?.name ?? ""}`;
-      curves.unshift({ name, ...ninesOf(app.run, app.mask) });
+      curves.unshift({ name, ...ninesOf(app.run, app.mask, app.run.head.curves[0]?.moments_ns ?? null) });
     }
     // A line ends where fewer than ten values lie above. The longest is a separate mark, with a gap in between.
     const { xs, lines } = aligned(curves);

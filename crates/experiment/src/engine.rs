@@ -210,10 +210,15 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         decisions: Vec::new(),
     };
     let made = engine.make();
-    let reverted = engine.of.change.revert();
-    // A machine that is not restored matters more than any earlier error.
-    reverted?;
-    made
+    match (made, engine.of.change.revert()) {
+        (made, Ok(_)) => made,
+        (Ok(_), Err(left)) => Err(left),
+        // What went wrong first is often the cause of the second.
+        (Err(first), Err(left)) => Err(ExperimentError::Left {
+            first: Box::new(first),
+            left: Box::new(left),
+        }),
+    }
 }
 
 /// The names of the predicted culprits in a comparison.

@@ -33,6 +33,12 @@ impl KnobChange {
     ) -> Result<KnobChange, ExperimentError> {
         let plan = plan(machine, &goal, &Select::Only(knobs.clone()), &[], false)?;
         let standing = status(machine, &dir)?;
+        let mut knobs = knobs;
+        for change in &plan.changes {
+            if !knobs.iter().any(|knob| knob == change.knob) {
+                knobs.push(change.knob.to_owned());
+            }
+        }
         for knob in &knobs {
             if !standing.applied_of(std::slice::from_ref(knob)).is_empty() {
                 let why = Untried::Applied;
@@ -190,6 +196,10 @@ impl Change for KnobChange {
 
     fn predicted(&self) -> Vec<Predicted> {
         self.knobs.iter().cloned().map(Predicted::Knob).collect()
+    }
+
+    fn knobs(&self) -> &[String] {
+        &self.knobs
     }
 
     fn describe(&self) -> String {

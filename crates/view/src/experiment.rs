@@ -42,7 +42,7 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     });
     let how = if of.interleaved {
         format!(
-            "{} pairs of runs, in an order drawn by lot{first}; up to {} pairs if that is undecided{last}.",
+            "{} pairs of runs, each in random order{first}; up to {} pairs if that is undecided{last}.",
             of.runs[0], of.runs[1]
         )
     } else {
@@ -53,7 +53,14 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     };
     text.wrapped("  time    ", &how);
     let each = match of.run_ns {
-        Some(run) => format!("each run measures for {run}."),
+        Some(run) => {
+            let as_known = match of.around_is_known {
+                true => "as runs of earlier experiments did",
+                false => "as is assumed: no earlier experiment tells",
+            };
+            let around = of.around_ns;
+            format!("each run measures for {run}, and takes {around} more, {as_known}.")
+        }
         None => "how long that takes is not known, for each run lasts as long as the command does, and no earlier run \
                  of it is stored: make one with `jitterscope attach -- COMMAND` and ask again."
             .into(),
@@ -298,7 +305,7 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
             "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {kept}. What it is worth is what the pairs above say of all of them together."
         ),
         Some(Verified::Undecided | Verified::NothingPredicted) | None => format!(
-            "The machine is as it was found. What was kept is not confirmed. To apply it all the same: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
+            "The machine is as it was found. What was kept is not confirmed. To apply it anyway: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
         ),
     };
     text.wrapped("", &words);
@@ -316,21 +323,29 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
             Nanos::ZERO => "undone at once".to_owned(),
             time => format!("undone within {}", minutes(time)),
         };
-        text.wrapped(&format!("  {:<16}", candidate.knob), &undone);
+        let chosen = match candidate.chosen && of.ranked_by.is_some() {
+            true => ", answers what that run names",
+            false => "",
+        };
+        let words = format!("{undone}{chosen}");
+        text.wrapped(&format!("  {:<16}", candidate.knob), &words);
     }
     tell_untried(&mut text, &of.not_tried);
-    if of.candidates.is_empty() {
+    if !of.candidates.iter().any(|candidate| candidate.chosen) {
         text.wrapped(
             "",
-            "Nothing that could be tried now, as far as can be told before. The runs below are made all the same: by \
-             them it chooses, and they may name what a knob answers.",
+            "None of them answers what is known before. The runs below are made anyway: they may name what a knob \
+             answers.",
         );
     }
+    let among = "The experiment chooses among all of these by its own first runs.";
     let chosen = match &of.ranked_by {
         Some(run) => format!(
-            "Chosen by run {run}, the newest of this probe here that names culprits. The experiment chooses anew, by its own first runs."
+            "The steps below have those that answer what run {run} names, the newest of this probe here that names culprits. {among}"
         ),
-        None => "No run of this probe here is stored that names culprits: these are all that could be tried. The experiment chooses among them by its own first runs.".into(),
+        None => format!(
+            "No run of this probe here is stored that names culprits. The steps below have all of these. {among}"
+        ),
     };
     text.wrapped("", &chosen);
     text.push_str("\nSTEPS\n");
@@ -401,6 +416,8 @@ mod tests {
                 runs: [8, 16],
                 takes_ns: None,
                 run_ns: None,
+                around_ns: Nanos(1),
+                around_is_known: false,
                 apply_wait_ns: Nanos(apply),
                 wait_ns: Nanos(undo),
                 predicts,
@@ -491,7 +508,7 @@ mod tests {
         };
         let reported = one_line(&auto_plan(&plan, Style::default()));
         assert!(
-            reported.contains("made all the same: by them it chooses"),
+            reported.contains("made anyway: they may name what a knob answers"),
             "{reported}"
         );
     }

@@ -1,7 +1,7 @@
 //! `diff`: settings side by side.
 
 use super::compare_with::{answers, side, without_paths};
-use super::gate::Gates;
+use super::gate::{Gates, OfRun, tested};
 use super::pictures::{self, Chart};
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -10,10 +10,8 @@ use crate::redact::Redact;
 use clap::Args;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
-use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
-use jitterscope_view::compare::{diff_json, load_of_cpus, render};
-use jitterscope_view::load;
+use jitterscope_view::compare::{diff_json, render};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `diff`.
@@ -116,34 +114,20 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
 
 /// Applies conditions about changes to each comparison, and the others to every run except those of the first side.
 fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
-    let (changes, of_runs): (Vec<_>, Vec<_>) = args
-        .gates
-        .all()
-        .into_iter()
-        .partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
-    let mut results = Vec::new();
-    for against in &found.against {
-        let name = &found.sides[against.side].name;
-        let named = |result: GateResult| GateResult {
-            condition: format!("{name}: {}", result.condition),
-            ..result
-        };
-        results.extend(evaluate_changes(&changes, against).into_iter().map(named));
-    }
     let runs = sides[1..].iter().flat_map(Side::runs);
-    for run in runs.filter(|_| !of_runs.is_empty()) {
-        let path = Path::new(&run.path);
-        let (summary, of) = match &run.only {
-            Some(cpus) => (load_of_cpus(path, cpus)?, format!("@{cpus}")),
-            None => (load(path)?.1, String::new()),
-        };
-        let named = |result: GateResult| GateResult {
-            condition: format!("{} {}{of}: {}", run.label, run.id, result.condition),
-            ..result
-        };
-        results.extend(evaluate(&of_runs, &summary).into_iter().map(named));
-    }
-    args.gates.tell("jitterscope diff", &results)
+    let runs: Vec<OfRun<'_>> = runs
+        .map(|run| {
+            let of = run.only.iter().map(|cpus| format!("@{cpus}"));
+            OfRun {
+                name: format!("{} {}{}", run.label, run.id, of.collect::<String>()),
+                path: Path::new(&run.path),
+                only: run.only.as_ref(),
+            }
+        })
+        .collect();
+    let results = args.gates.of_changes(Some(found), &runs)?;
+    args.gates
+        .tell(&tested("jitterscope diff", Some(found)), &results)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The arguments of `experiment`.
 
 use super::diff::percent;
+use super::gate::Gates;
 use crate::reading::ClockArgs;
 use crate::units::{duration, some_duration};
 use clap::{Args, ValueEnum, ValueHint};
@@ -139,6 +140,11 @@ pub struct ExperimentArgs {
     /// Folder of the journal, which remembers what is applied
     #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
     pub(super) state_dir: PathBuf,
+    #[command(flatten)]
+    pub(super) gates: Gates,
+    /// Write the outcome to this file as Markdown, for the summary page of a build
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", value_hint = ValueHint::FilePath)]
+    pub(super) markdown: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

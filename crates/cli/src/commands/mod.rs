@@ -14,6 +14,7 @@ pub mod experiment_args;
 mod experiment_auto;
 mod experiment_auto_plan;
 mod experiment_earlier;
+mod experiment_ending;
 mod experiment_failed;
 pub mod experiment_guard;
 mod experiment_probe;

@@ -494,10 +494,16 @@ fn conditions_decide_the_exit_code() {
     ]);
     assert_eq!(found, 3);
     let text = std::fs::read_to_string(&junit).unwrap();
-    assert!(
-        text.contains(r#"tests="2" failures="1" errors="1""#),
-        "{text}"
-    );
+    for wanted in [
+        r#"tests="2""#,
+        r#"failures="1" errors="1""#,
+        r#"<failure message="9.00 us, exceeded"#,
+        "hostname=",
+        "timestamp=",
+        "time=",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }
 
 /// Two watched CPUs whose owner wants to run half of the time, and a rival that takes the CPU.

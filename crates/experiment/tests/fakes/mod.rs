@@ -288,7 +288,7 @@ pub fn experiment(
 
 pub fn experiment_by(
     rules: Rules,
-    machine: &mut Fake,
+    machine: &mut dyn Change,
     bench: &mut Bench,
     session: &mut Session,
 ) -> Result<Outcome, ExperimentError> {

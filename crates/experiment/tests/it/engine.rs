@@ -4,7 +4,9 @@ use crate::fakes;
 
 use fakes::{Bench, Fake, RULES, experiment, experiment_by, session, session_of};
 use jitterscope_analyze::compare::Verdict;
-use jitterscope_experiment::{Arm, Asked, Ended, InForceIn, Rules, Verified, VoidReason, order};
+use jitterscope_experiment::{
+    Arm, Asked, CommandChange, Ended, InForceIn, Rules, Verified, VoidReason, order,
+};
 use jitterscope_model::{Doubt, Nanos};
 use std::time::Instant;
 
@@ -94,6 +96,22 @@ fn a_change_that_fails_half_way_is_undone() {
     assert!(error.to_string().contains("half of it"), "{error}");
     assert!(!machine.applied.get());
     assert_eq!(machine.done.borrow().last(), Some(&"revert"));
+}
+
+/// A wrong name often fails in both commands, and the first says why.
+#[test]
+fn where_the_undoing_fails_too_both_commands_are_heard() {
+    let machine = Fake::new();
+    let says = |what: &str| format!("echo {what} >&2; exit 3");
+    let mut change = CommandChange::new(&says("no such device"), &says("nothing to undo"), None);
+    let (mut bench, mut session) = (Bench::of(&machine, 5), session());
+    let error = experiment_by(RULES, &mut change, &mut bench, &mut session).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("no such device") && text.contains("nothing to undo"),
+        "{text}"
+    );
+    assert!(error.leaves_the_change(), "{error:?}");
 }
 
 /// Each wait would take an hour.

@@ -87,6 +87,8 @@ struct CulpritRow {
 struct CurveRow {
     name: String,
     measured: &'static str,
+    /// If its values are those of moments: the time of all of them, nanoseconds.
+    moments_ns: Option<u64>,
     /// Nines and nanoseconds.
     points: Vec<(f64, f64)>,
     /// The longest value, in the same units.
@@ -244,6 +246,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             .map(|curve| CurveRow {
                 name: chart_words::curve(run, curve.of),
                 measured: chart_words::measured(curve.of),
+                moments_ns: curve.of.is_of_moments().then_some(curve.count),
                 points: curve.nines().into_iter().map(rounded).collect(),
                 longest: rounded(curve.longest()),
             })
