@@ -381,7 +381,7 @@ impl Engine<'_> {
     fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
         let sides = self.sides()?;
         let rules = DiffRules {
-            design,
+            design: Some(design),
             alpha,
             margin: self.of.rules.margin,
         };
@@ -433,7 +433,7 @@ impl Engine<'_> {
             return false;
         };
         let rules = DiffRules {
-            design: Design::Paired,
+            design: Some(Design::Paired),
             margin: self.of.rules.margin,
             ..DiffRules::default()
         };

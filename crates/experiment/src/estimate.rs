@@ -88,12 +88,13 @@ pub fn estimate(
     } else {
         ASSUMED
     };
-    let (design, alpha) = if interleaved {
-        (Design::Paired, last.alpha)
-    } else {
-        (Design::Unpaired, 0.05)
-    };
-    let distance = detectable(design, scatter * std::f64::consts::SQRT_2, runs[1], alpha);
+    // One after the other, arms decide no total.
+    let distance = interleaved
+        .then(|| {
+            let deviation = scatter * std::f64::consts::SQRT_2;
+            detectable(Design::Paired, deviation, runs[1], last.alpha)
+        })
+        .flatten();
     Estimate {
         schema_version: SCHEMA_VERSION,
         interleaved,

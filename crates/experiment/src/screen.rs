@@ -50,7 +50,8 @@ pub fn screen(
     };
     let sides = [side("without", without)?, side("with", with)?];
     let rules = DiffRules {
-        design: Design::Unpaired,
+        // A choice of candidates, which fresh pairs confirm: what drifted meanwhile misleads the choice alone.
+        design: Some(Design::Unpaired),
         margin,
         ..DiffRules::default()
     };

@@ -4,7 +4,9 @@ use super::poisson::{Count, dispersion};
 use super::rules::DiffRules;
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{Basis, Comparison, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
+use super::{
+    Basis, Comparison, Design, Grain, Hypothesis, Margin, SingleCounts, Verdict, family,
+};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -78,6 +80,7 @@ pub(super) struct CulpritHypotheses {
 /// The hypotheses about each culprit of either side; `None` if a run names no culprits.
 pub(super) fn culprit_hypotheses(
     sides: [&Side; 2],
+    design: Design,
     margin: f64,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritHypotheses>> {
@@ -132,7 +135,12 @@ pub(super) fn culprit_hypotheses(
             }
         };
         let mut events = of(&|figures| (figures.count as f64, figures.count));
-        events.counts = single_counts(sides, [0, 1].map(|side| of_runs[side][0].get(key).copied()));
+        // Runs of one stretch of time say as much as one run.
+        let single = design == Design::Blocks || sides.iter().all(|side| side.runs.len() == 1);
+        events.counts = single.then(|| {
+            let of = |side: usize| of_runs[side].iter().map(|map| map.get(key).copied());
+            single_counts(sides, [of(0).collect(), of(1).collect()])
+        });
         [
             events,
             of(&|figures| (figures.total.as_secs_f64(), figures.behind)),
@@ -157,10 +165,11 @@ pub(super) fn culprit_hypotheses(
 
 pub(super) fn culprit_rows(
     sides: [&Side; 2],
+    design: Design,
     rules: DiffRules,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritDiff>> {
-    let (first, others): (Vec<_>, Vec<_>) = culprit_hypotheses(sides, rules.margin, predicted)?
+    let (first, others): (Vec<_>, Vec<_>) = culprit_hypotheses(sides, design, rules.margin, predicted)?
         .into_iter()
         .partition(|of| of.predicted);
     let mut rows = Vec::with_capacity(first.len() + others.len());
@@ -169,7 +178,7 @@ pub(super) fn culprit_rows(
             .into_iter()
             .map(|of| ((of.subject, of.predicted), [of.events, of.stolen]))
             .unzip();
-        let mut decided = family(rules.design, rules.alpha, &hypotheses.concat()).into_iter();
+        let mut decided = family(design, rules.alpha, &hypotheses.concat()).into_iter();
         for (subject, predicted) in asked {
             let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else {
                 break;
@@ -197,23 +206,23 @@ pub(super) fn culprit_rows(
     Some(rows)
 }
 
-fn single_counts(sides: [&Side; 2], figures: [Option<&CulpritFigures>; 2]) -> Option<SingleCounts> {
-    if sides.iter().any(|side| side.runs.len() != 1) {
-        return None;
-    }
+/// The counts of both sides over all their runs. Events that are uneven from run to run are as good as bursts.
+fn single_counts(sides: [&Side; 2], figures: [Vec<Option<&CulpritFigures>>; 2]) -> SingleCounts {
+    let events = |of: &Option<&CulpritFigures>| of.map_or(0, |figures| figures.count);
     let count = |at: usize| Count {
-        events: figures[at].map_or(0, |figures| figures.count),
-        seconds: sides[at].runs[0].seconds,
+        events: figures[at].iter().map(events).sum(),
+        seconds: sides[at].seconds(),
     };
-    let spread = figures
-        .into_iter()
-        .flatten()
-        .filter_map(|figures| dispersion(&figures.blocks));
-    Some(SingleCounts {
+    let spread = |arm: &Vec<Option<&CulpritFigures>>| {
+        let of_runs: Vec<u64> = arm.iter().map(events).collect();
+        let within = arm.iter().flatten().map(|figures| dispersion(&figures.blocks));
+        within.chain([dispersion(&of_runs)]).flatten().reduce(f64::max)
+    };
+    SingleCounts {
         first: count(0),
         second: count(1),
-        dispersion: spread.reduce(f64::max),
-    })
+        dispersion: figures.iter().filter_map(spread).reduce(f64::max),
+    }
 }
 
 fn became(stolen: &Comparison) -> Became {

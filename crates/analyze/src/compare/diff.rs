@@ -6,7 +6,7 @@ use super::figure::{FigureKind, FigureUnit};
 use super::rules::DiffRules;
 use super::run::ComparedRun;
 use super::side::Side;
-use super::{Basis, Comparison, Grain, Hypothesis, Interval, Margin, Verdict, family};
+use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, Verdict, family};
 use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
@@ -219,6 +219,7 @@ fn against(
             knobs.push(knob.clone());
         }
     }
+    let design = rules.design.unwrap_or_else(|| as_recorded(sides));
     let comparable = !conditions.iter().any(|difference| difference.incomparable);
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
     let of_both: Vec<CpuId> = first
@@ -231,9 +232,9 @@ fn against(
     let (a, b) = (all(first), all(other));
     Against {
         side: at,
-        figures: figure_rows(sides, rules, comparable),
+        figures: figure_rows(sides, design, rules, comparable),
         cpus: if comparable && of_both.len() > 1 {
-            cpu_rows(sides, &of_both, rules)
+            cpu_rows(sides, &of_both, design, rules)
         } else {
             Vec::new()
         },
@@ -243,7 +244,7 @@ fn against(
             .chain(b.difference(&a).iter())
             .collect(),
         culprits: if comparable {
-            culprit_rows(sides, rules, &predicted)
+            culprit_rows(sides, design, rules, &predicted)
         } else {
             None
         },
@@ -257,6 +258,14 @@ fn against(
         machine,
         knobs,
     }
+}
+
+fn as_recorded(sides: [&Side; 2]) -> Design {
+    let [first, second] = sides.map(|side| -> Vec<u64> {
+        let started = side.runs.iter().map(|run| run.started_realtime_ns);
+        started.collect()
+    });
+    Design::as_recorded(&first, &second)
 }
 
 /// Knobs whose values differ, or that `tune` applied on only one side.
@@ -320,7 +329,12 @@ pub(super) fn of_figure(sides: [&Side; 2], kind: FigureKind, margin: f64) -> Hyp
     })
 }
 
-fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<FigureRow> {
+fn figure_rows(
+    sides: [&Side; 2],
+    design: Design,
+    rules: DiffRules,
+    comparable: bool,
+) -> Vec<FigureRow> {
     let mut kinds: Vec<FigureKind> = Vec::new();
     for figure in sides
         .iter()
@@ -354,7 +368,7 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
         decided.extend(
             members
                 .into_iter()
-                .zip(family(rules.design, rules.alpha, &hypotheses)),
+                .zip(family(design, rules.alpha, &hypotheses)),
         );
     }
     let row = |kind: FigureKind| {
@@ -372,12 +386,17 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
     kinds.into_iter().map(row).collect()
 }
 
-fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], rules: DiffRules) -> Vec<CpuRow> {
+fn cpu_rows(
+    sides: [&Side; 2],
+    cpus: &[CpuId],
+    design: Design,
+    rules: DiffRules,
+) -> Vec<CpuRow> {
     let total = sides[0].runs[0].total_kind().unwrap_or(FigureKind::Stolen);
     let margin = total.margin(rules.margin);
     let of = |cpu: &CpuId| hypothesis(sides, margin, |run| value_of(run, *cpu));
     let hypotheses: Vec<Hypothesis> = cpus.iter().map(of).collect();
-    let decided = family(rules.design, rules.alpha, &hypotheses);
+    let decided = family(design, rules.alpha, &hypotheses);
     cpus.iter()
         .zip(decided)
         .map(|(cpu, comparison)| CpuRow {

@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 pub fn fewest(design: Design, alpha: f64) -> usize {
     let reaches = |runs: &usize| match design {
         Design::Paired => smallest_of_flips(*runs) <= alpha,
-        Design::Unpaired => smallest_of_shuffles(*runs, *runs) <= alpha,
+        Design::Unpaired | Design::Blocks => smallest_of_shuffles(*runs, *runs) <= alpha,
     };
     (2..MOST).find(reaches).unwrap_or(MOST)
 }
@@ -23,7 +23,7 @@ pub fn fewest(design: Design, alpha: f64) -> usize {
 fn freedom(design: Design, runs: usize) -> f64 {
     match design {
         Design::Paired => (runs - 1) as f64,
-        Design::Unpaired => 2.0 * (runs - 1) as f64,
+        Design::Unpaired | Design::Blocks => 2.0 * (runs - 1) as f64,
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Undecided {
         /// Variance over mean of the counts of a run's blocks.
         dispersion: f64,
     },
+    /// All runs of one arm precede those of the other, or nearly all: the setting cannot be told from the time.
+    OneAfterTheOther,
     /// The test cannot reach significance with so few runs.
     TooFewRuns {
         /// The fewest runs in each arm that could.
@@ -124,6 +126,36 @@ impl Comparison {
         }
     }
 
+    /// Several runs of each arm, recorded one arm after the other: the difference is shown, and nothing is claimed.
+    pub(super) fn of_blocks(
+        first: &[f64],
+        second: &[f64],
+        margin: Margin,
+        alpha: f64,
+    ) -> Comparison {
+        let found = Comparison::of(first, second, margin, alpha);
+        match first.len().max(second.len()) {
+            1 => Comparison {
+                undecided: Some(Undecided::SingleRuns),
+                more_runs: Some(fewest(Design::Unpaired, alpha) - 1),
+                ..found
+            },
+            _ => found.or_withheld(),
+        }
+    }
+
+    /// The same; if it is undecided, then because of the order of its runs.
+    pub(super) fn or_withheld(self) -> Comparison {
+        match self.verdict {
+            Verdict::Inconclusive => Comparison {
+                undecided: Some(Undecided::OneAfterTheOther),
+                more_runs: None,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// Several runs; `probability` is the test's, `grain` the resolution of the figure.
     pub(super) fn of_runs(
         design: Design,
@@ -137,11 +169,11 @@ impl Comparison {
         let (scale, level) = (found.scale, 1.0 - alpha);
         let effect = match design {
             Design::Paired => Effect::paired(first, second),
-            Design::Unpaired => Effect::unpaired(first, second),
+            Design::Unpaired | Design::Blocks => Effect::unpaired(first, second),
         };
         let floor = match design {
             Design::Paired => noise::of_pairs(first, second, scale, level),
-            Design::Unpaired => noise::of_runs(first, second, scale, level),
+            Design::Unpaired | Design::Blocks => noise::of_runs(first, second, scale, level),
         };
         let middles = [found.first.unwrap_or(0.0), found.second.unwrap_or(0.0)];
         // Identical runs are still no more exact than their counts or buckets.

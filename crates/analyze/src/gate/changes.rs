@@ -167,6 +167,7 @@ fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<GateReaso
         .flatten()
     {
         _ if first.undecided == Some(Undecided::NotMeasured) => MoreRuns::NotMeasured,
+        _ if first.undecided == Some(Undecided::OneAfterTheOther) => MoreRuns::OneAfterTheOther,
         Some(more) => MoreRuns::Some(more),
         None => MoreRuns::Unknown,
     };

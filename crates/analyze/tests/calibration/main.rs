@@ -4,6 +4,7 @@
 //!
 //! Ignored by default, because the tests take minutes: `cargo xtask test calibration` runs them.
 
+mod blocks;
 mod few_events;
 mod processes;
 

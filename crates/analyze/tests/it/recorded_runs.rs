@@ -138,7 +138,7 @@ fn comparisons(run: &Run) -> Value {
             run.side("after", runs, (3, 2), 3),
         ];
         let rules = DiffRules {
-            design,
+            design: Some(design),
             ..DiffRules::default()
         };
         let answers = |knob: &str, subject: &Subject| {

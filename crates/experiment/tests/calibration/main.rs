@@ -9,7 +9,7 @@ mod common;
 mod processes;
 mod simulated;
 
-use jitterscope_analyze::compare::{Against, Design, DiffRules, Side, Verdict, diff};
+use jitterscope_analyze::compare::{Against, DiffRules, Side, Verdict, diff};
 use jitterscope_experiment::{Arm, Asked, Ended, Outcome};
 use processes::{ALL, CULPRITS, PLAIN, Process, Setting};
 use simulated::{KNOB, answers, experiment, labels, name};
@@ -102,12 +102,8 @@ fn equal_labels(process: Process) {
     let mut claims = Claims::default();
     for seed in 0..400 {
         let sides = labels(process, seed * 17 + 3, PLAIN);
-        let rules = DiffRules {
-            design: Design::Unpaired,
-            ..DiffRules::default()
-        };
         claims.add(
-            &diff(&sides, rules, &[KNOB.to_owned()], &answers).against[0],
+            &diff(&sides, DiffRules::default(), &[KNOB.to_owned()], &answers).against[0],
             &[],
         );
     }

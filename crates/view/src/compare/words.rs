@@ -131,6 +131,13 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
             format!("no test of so few runs can come out; it takes {fewest} of each")
         }
         Undecided::Chance => "it may be chance, and it may be more than the margin".into(),
+        Undecided::OneAfterTheOther => {
+            return Some(
+                "recorded one after the other, so that the setting cannot be told from the time: use \
+                 `jitterscope experiment`, or alternate the recordings"
+                    .into(),
+            );
+        }
         Undecided::NotMeasured => return Some("not every run has this figure".into()),
     };
     Some(match comparison.more_runs {
