@@ -71,7 +71,7 @@ pub fn screen(
             let sum = |of: fn(&CulpritDiff) -> Option<f64>| {
                 own.iter().filter_map(|row| of(row)).sum::<f64>()
             };
-            let verdicts = || own.iter().map(|row| row.verdict());
+            let verdicts = || own.iter().map(|row| row.verdict);
             let kept = verdicts().any(|v| v == Verdict::Better)
                 && !verdicts().any(|v| v == Verdict::Worse);
             let cause = match (kept, own.is_empty()) {

@@ -219,11 +219,19 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         .any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
         Verified::Yes => {
-            "Verified: the predicted culprits fell, and the total is not worse.".into()
+            "Verified: the predicted culprits fell beyond the margin, and the total did not keep what they had taken.".into()
         }
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
+        Verified::Moved if of.moved_to.is_empty() => {
+            "Not verified: moved to other culprits. The predicted culprits fell, and the total did not fall with them."
+                .into()
+        }
+        Verified::Moved => format!(
+            "Not verified: moved to {}. The predicted culprits fell, and others took over their time.",
+            of.moved_to.join(", ")
+        ),
         Verified::No => {
-            "Not verified: a predicted culprit did not fall, or the total is worse.".into()
+            "Not verified: a predicted culprit did not fall beyond the margin, or the total is worse.".into()
         }
         Verified::Undecided if total_decided => {
             "Undecided: whether the predicted culprits fell cannot be told.".into()
@@ -294,7 +302,7 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     let kept = kept.join(",");
     let words = match of.confirmed.map(|outcome| outcome.verified) {
         _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
-        Some(Verified::No) => format!(
+        Some(Verified::No | Verified::Moved) => format!(
             "The machine is as it was found, and is best left so: {kept} did not do in fresh pairs what the first runs promised, or made the total worse."
         ),
         Some(Verified::Yes | Verified::CulpritsOnly) => format!(
@@ -444,6 +452,7 @@ mod tests {
                 across_reboot: false,
                 decisions: Vec::new(),
                 verified: Verified::Undecided,
+                moved_to: Vec::new(),
                 diff: None,
             };
             one_line(&outcome(&of, "It goes on.", Style::default()))

@@ -48,7 +48,7 @@ impl Claims {
                 .iter()
                 .flatten()
                 .filter(move |row| row.predicted == predicted);
-            rows.into_iter().any(|row| is_direction(row.verdict()))
+            rows.into_iter().any(|row| is_direction(row.verdict))
         };
         // An earlier look's decision stays, whatever the last look shows.
         let earlier = |total: bool| {
@@ -126,7 +126,7 @@ fn injected(process: Process) {
                 .and_then(|diff| diff.against[0].culprits.as_ref());
             let row =
                 rows.and_then(|rows| rows.iter().find(|row| row.subject.name() == name(CULPRITS)));
-            found += usize::from(row.is_some_and(|row| row.verdict() == Verdict::Worse));
+            found += usize::from(row.is_some_and(|row| row.verdict == Verdict::Worse));
         }
         println!("{process:?}, {} predicted: {found} of 100", knobs.len());
         assert!(found >= FEWEST_FOUND, "{process:?}: {found} of 100");
