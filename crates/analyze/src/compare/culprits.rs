@@ -36,8 +36,11 @@ pub struct CulpritDiff {
     pub subject: Subject,
     /// Whether the changed knobs should remove it. Predicted culprits are decided in their own family.
     pub predicted: bool,
-    /// The direction of its stolen time, regardless of the verdict.
+    /// The direction of the figure that the verdict is about, whatever the verdict.
     pub became: Became,
+    /// The one statement about it: that of its time or of its count, whichever has a direction, and the time's if both
+    /// do; in an experiment, that of the look that decided it.
+    pub verdict: Verdict,
     /// Its events per second.
     pub events: Comparison,
     /// The share of the time that it stole.
@@ -51,15 +54,19 @@ impl CulpritDiff {
         title(&self.subject)
     }
 
-    /// The verdict of the more decisive figure: one with a direction, if there is one.
+    /// The more decisive figure: one with a direction, if there is one.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-        if direction(&self.stolen) || !direction(&self.events) {
-            self.stolen.verdict
-        } else {
-            self.events.verdict
-        }
+    pub fn telling(&self) -> &Comparison {
+        telling(&self.events, &self.stolen)
+    }
+}
+
+fn telling<'c>(events: &'c Comparison, stolen: &'c Comparison) -> &'c Comparison {
+    let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+    if direction(stolen) || !direction(events) {
+        stolen
+    } else {
+        events
     }
 }
 
@@ -183,11 +190,12 @@ pub(super) fn culprit_rows(
             let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else {
                 break;
             };
-            let became = became(&stolen);
+            let became = became(telling(&events, &stolen));
             rows.push(CulpritDiff {
                 subject,
                 predicted,
                 became,
+                verdict: telling(&events, &stolen).verdict,
                 events,
                 stolen,
             });
@@ -196,7 +204,7 @@ pub(super) fn culprit_rows(
     // Predicted culprits first, then decided ones, then by size of the change.
     let weight =
         |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
-    let decided = |row: &CulpritDiff| matches!(row.verdict(), Verdict::Better | Verdict::Worse);
+    let decided = |row: &CulpritDiff| matches!(row.verdict, Verdict::Better | Verdict::Worse);
     rows.sort_by(|a, b| {
         let rank = |row: &CulpritDiff| (!row.predicted, !decided(row));
         rank(a)
@@ -225,13 +233,13 @@ fn single_counts(sides: [&Side; 2], figures: [Vec<Option<&CulpritFigures>>; 2]) 
     }
 }
 
-fn became(stolen: &Comparison) -> Became {
-    let (first, second) = (stolen.first.unwrap_or(0.0), stolen.second.unwrap_or(0.0));
+fn became(of: &Comparison) -> Became {
+    let (first, second) = (of.first.unwrap_or(0.0), of.second.unwrap_or(0.0));
     match (first > 0.0, second > 0.0) {
         (false, false) => Became::NotSeen,
         (false, true) => Became::Appeared,
         (true, false) => Became::Vanished,
-        _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
+        _ if (second - first).abs() <= of.margin * first => Became::Stayed,
         _ if second > first => Became::Grew,
         _ => Became::Shrank,
     }
@@ -291,6 +299,7 @@ mod tests {
             subject: subject.clone(),
             predicted: false,
             became: Became::Grew,
+            verdict: Verdict::NotSeen,
             events: comparison(1.0, 2.0, events),
             stolen: comparison(1.0, 2.0, stolen),
         };
@@ -311,7 +320,7 @@ mod tests {
             (Verdict::Inconclusive, Verdict::Better, Verdict::Better),
         ] {
             assert_eq!(
-                of(events, stolen).verdict(),
+                of(events, stolen).telling().verdict,
                 expected,
                 "{events:?} {stolen:?}"
             );

@@ -102,16 +102,25 @@ impl Against {
     #[must_use]
     pub fn primary(&self) -> Vec<(String, &Comparison)> {
         let predicted = self.culprits.iter().flatten().filter(|row| row.predicted);
-        let culprits = predicted.map(|row| {
-            let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-            let of = if direction(&row.stolen) || !direction(&row.events) {
-                &row.stolen
-            } else {
-                &row.events
-            };
-            (row.title(), of)
-        });
+        let culprits = predicted.map(|row| (row.title(), row.telling()));
         self.totals().chain(culprits).collect()
+    }
+
+    /// Takes over a decision of an earlier look about a question of this title: it is final.
+    pub fn settle(&mut self, title: &str, verdict: Verdict) {
+        let totals: Vec<String> = self.totals().map(|(title, _)| title).collect();
+        let at = totals.iter().position(|total| total == title);
+        let of_total = at.and_then(|at| {
+            let rows = self.figures.iter_mut().filter(|row| row.is_total);
+            rows.filter_map(|row| row.comparison.as_mut()).nth(at)
+        });
+        if let Some(total) = of_total {
+            total.settle(verdict);
+        }
+        let culprits = self.culprits.iter_mut().flatten();
+        for row in culprits.filter(|row| row.predicted && row.title() == title) {
+            row.verdict = verdict;
+        }
     }
 
     /// The totals, with title and outcome.

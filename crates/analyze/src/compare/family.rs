@@ -1,8 +1,10 @@
 //! Families of hypotheses that share one alpha.
 
 use super::flips::sign_flips;
+use super::max_t::MaxT;
 use super::poisson::{Count, two_counts};
 use super::shuffles::{Arms, permutations};
+use super::verdict::Tested;
 use super::{Comparison, Design, Grain, Margin, holm};
 
 /// A figure of two arms, one number a run.
@@ -57,10 +59,6 @@ fn kind(design: Design, hypothesis: &Hypothesis) -> Kind {
     }
 }
 
-fn several(hypothesis: &Hypothesis) -> bool {
-    hypothesis.first.len().max(hypothesis.second.len()) > 1
-}
-
 /// Decides a whole family at once: with probability `alpha` at most, chance makes any of them look different. Several
 /// runs in each arm are adjusted by the maximum of t over rearrangements of whole runs (Westfall and Young), single
 /// runs by Holm. A figure that neither arm saw does not cost the others anything.
@@ -77,7 +75,7 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
             }
         })
         .collect();
-    let mut of_several = match design {
+    let tested = match design {
         Design::Paired => sign_flips(
             &several
                 .iter()
@@ -85,15 +83,16 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
                 .collect::<Vec<_>>(),
         ),
         // Nothing that the test could rearrange.
-        Design::Blocks => Vec::new(),
+        Design::Blocks => MaxT::default(),
         Design::Unpaired => permutations(
             &several
                 .iter()
                 .map(|arms| (*arms).clone())
                 .collect::<Vec<_>>(),
         ),
-    }
-    .into_iter();
+    };
+    let critical = tested.critical(alpha);
+    let mut of_several = tested.adjusted.into_iter();
     let single: Vec<f64> = kinds
         .iter()
         .filter_map(|kind| match kind {
@@ -123,11 +122,13 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
                 second,
                 dispersion,
                 hypothesis.margin,
-                alpha,
+                (alpha, single.len()),
                 probability,
             );
             match design {
-                Design::Blocks if several(hypothesis) => found.or_withheld(),
+                Design::Blocks if hypothesis.first.len().max(hypothesis.second.len()) > 1 => {
+                    found.or_withheld()
+                }
                 _ => found,
             }
         }
@@ -135,9 +136,13 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
             Comparison::of_blocks(&first, &second, hypothesis.margin, alpha)
         }
         Kind::Several((first, second)) => {
-            let probability = of_several.next().unwrap_or(1.0);
+            let tested = Tested {
+                alpha,
+                probability: of_several.next().unwrap_or(1.0),
+                critical,
+            };
             let Hypothesis { margin, grain, .. } = *hypothesis;
-            Comparison::of_runs(design, [&first, &second], grain, margin, alpha, probability)
+            Comparison::of_runs(design, [&first, &second], grain, margin, tested)
         }
     };
     hypotheses.iter().zip(kinds).map(decide).collect()

@@ -87,7 +87,7 @@ impl Looks {
         };
         let middle = middle(end.scale, first);
         let times = self.last().pairs as f64 / first.len() as f64;
-        let alike = match grain.could_hold(times, margin, end.scale, middle) {
+        let alike = match grain.could_hold(times, margin, end.scale, middle, 1.0 - 2.0 * end.alpha) {
             true => end.is_alike(margin.distance(end.scale, middle)),
             false => 0.0,
         };
@@ -154,7 +154,7 @@ impl Foretold {
 
     /// The probability of finding equivalence within a distance.
     fn is_alike(&self, within: f64) -> f64 {
-        let room = within - t_quantile(0.95, self.last_freedom) * self.error;
+        let room = within - t_quantile(1.0 - self.alpha, self.last_freedom) * self.error;
         if room <= 0.0 {
             return 0.0;
         }

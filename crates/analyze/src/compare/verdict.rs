@@ -45,6 +45,17 @@ pub enum Undecided {
     NotMeasured,
 }
 
+/// What the test of a family found about one of its figures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tested {
+    /// The alpha of the family.
+    pub(super) alpha: f64,
+    /// The probability by chance, adjusted for the family.
+    pub(super) probability: f64,
+    /// The largest t that counts as chance in this family.
+    pub(super) critical: f64,
+}
+
 /// One figure of the second arm, compared with the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -60,11 +71,14 @@ pub struct Comparison {
     pub second: Option<f64>,
     /// The difference of the second arm, as a share of the first (-0.3: 30 % less) or in the figure's unit.
     pub change: Option<f64>,
-    /// The confidence interval of `change`, at one minus the test's alpha; null for single runs.
+    /// The confidence interval of `change`, at one minus the test's alpha and adjusted for the same figures: it excludes
+    /// zero if and only if the test does. Those of all looks of an experiment hold together, at 95 %. Null for single
+    /// runs, and if the arms were recorded one after the other.
     pub interval: Option<Interval>,
-    /// The interval at 90 %. If it lies within the margin the arms are equivalent; if its upper end does, the second is
-    /// not worse.
-    pub interval_90: Option<Interval>,
+    /// The interval at one minus twice the alpha (98, 97 and 95 % at the looks of an experiment, else 90 %): two
+    /// one-sided tests at alpha. If it lies within the margin the arms are equivalent; if its upper end does, the
+    /// second is not worse.
+    pub equivalence_interval: Option<Interval>,
     /// The largest difference that does not matter, in the unit of `change`.
     pub margin: f64,
     /// The probability that chance alone does this, adjusted for the other tests.
@@ -73,6 +87,9 @@ pub struct Comparison {
     pub alpha: f64,
     /// The largest change that two arms of one setting would show, given the scatter of the runs.
     pub noise_floor: Option<f64>,
+    /// The power: the smallest change that so many runs with this scatter find four times in five; null if they are too
+    /// few for the test.
+    pub detectable: Option<f64>,
     /// Further runs in each arm that would decide; null if there is nothing to decide, or no practical number would.
     pub more_runs: Option<usize>,
     /// The 95 % upper bounds of both rates per second, if neither arm saw an event.
@@ -85,10 +102,17 @@ impl Comparison {
     pub fn not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Better | Verdict::Equivalent | Verdict::NotSeen => true,
-            // A change may be significant and still be within the margin.
+            // A change may be significant, and still certainly be below the margin.
             Verdict::Worse | Verdict::Inconclusive => self
-                .interval_90
+                .equivalence_interval
                 .is_some_and(|interval| interval.high <= self.margin),
+        }
+    }
+
+    /// Takes over the verdict of an earlier look, which is final.
+    pub(super) fn settle(&mut self, verdict: Verdict) {
+        if self.verdict != verdict {
+            (self.verdict, self.undecided, self.more_runs) = (verdict, None, None);
         }
     }
 
@@ -107,11 +131,12 @@ impl Comparison {
                 Scale::Difference => b - a,
             }),
             interval: None,
-            interval_90: None,
+            equivalence_interval: None,
             margin: margin.change(scale, a.unwrap_or(0.0)),
             probability: None,
             alpha,
             noise_floor: None,
+            detectable: None,
             more_runs: None,
             not_seen_below_per_sec: None,
         }
@@ -156,15 +181,19 @@ impl Comparison {
         }
     }
 
-    /// Several runs; `probability` is the test's, `grain` the resolution of the figure.
+    /// Several runs; `grain` is the resolution of the figure.
     pub(super) fn of_runs(
         design: Design,
         [first, second]: [&[f64]; 2],
         grain: Grain,
         margin: Margin,
-        alpha: f64,
-        probability: f64,
+        tested: Tested,
     ) -> Comparison {
+        let Tested {
+            alpha,
+            probability,
+            critical,
+        } = tested;
         let mut found = Comparison::of(first, second, margin, alpha);
         let (scale, level) = (found.scale, 1.0 - alpha);
         let effect = match design {
@@ -184,23 +213,30 @@ impl Comparison {
         found.noise_floor = floor.map(|distance| scale.change(distance).max(noise));
         found.probability = Some(probability);
         let runs = first.len().min(second.len());
-        if let Some(effect) = &effect {
-            let interval = |level: f64| effect.change_interval(level).and(least(level));
-            (found.interval, found.interval_90) = (Some(interval(level)), Some(interval(0.9)));
+        let counted = grain
+            .deviation(scale, middles[0], middles[1], runs, 1.0 - 2.0 * alpha)
+            .unwrap_or(0.0);
+        let effect = effect.map(|effect| (effect, effect.limit(level, critical)));
+        if let Some((effect, limit)) = &effect {
+            let own = effect.change_interval_of(level, *limit).and(least(level));
+            found.interval = Some(found.as_tested(own, probability <= alpha));
+            let level = 1.0 - 2.0 * alpha;
+            found.equivalence_interval =
+                Some(effect.change_interval(level).and(least(level)));
+            let error = effect.error.max(counted / (runs as f64).sqrt());
+            let power = needed::quantile_of_power(design, runs);
+            found.detectable = (runs >= fewest(design, alpha))
+                .then(|| scale.change((limit + power) * error))
+                .filter(|change| change.is_finite());
         }
+        let effect = effect.map(|(effect, _)| effect);
         let least = fewest(design, alpha);
         // If the test cannot reach significance, the arms do not count as equivalent.
         let alike = runs >= least
             && found
-                .interval_90
+                .equivalence_interval
                 .is_some_and(|interval| margin.holds(&interval, scale, middles[0]));
-        // A significant change has a direction, however small it is.
-        found.verdict = match found.change {
-            Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
-            Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
-            _ if alike => Verdict::Equivalent,
-            _ => Verdict::Inconclusive,
-        };
+        found.verdict = found.decided(alike, probability);
         if found.verdict == Verdict::Inconclusive {
             found.undecided = Some(match runs {
                 0 | 1 if first.len().max(second.len()) < 2 => Undecided::SingleRuns,
@@ -208,9 +244,6 @@ impl Comparison {
                 _ => Undecided::Chance,
             });
             let distance = margin.distance(scale, middles[0]);
-            let counted = grain
-                .deviation(scale, middles[0], middles[1], runs)
-                .unwrap_or(0.0);
             let all = match effect {
                 Some(effect) => {
                     let effect = Effect {
@@ -227,13 +260,35 @@ impl Comparison {
         found
     }
 
-    /// Two counts, one run in each arm; `probability` is the test's, `dispersion` the higher of the runs' blocks.
+    /// The verdict: a change that is certainly within the margin is none, even if its direction is certain, too.
+    fn decided(&self, alike: bool, probability: f64) -> Verdict {
+        match self.change {
+            _ if alike => Verdict::Equivalent,
+            Some(change) if probability <= self.alpha && change < 0.0 => Verdict::Better,
+            Some(change) if probability <= self.alpha && change > 0.0 => Verdict::Worse,
+            _ => Verdict::Inconclusive,
+        }
+    }
+
+    /// An interval as the test sees zero: excluded or not.
+    fn as_tested(&self, interval: Interval, differs: bool) -> Interval {
+        let (low, high) = (interval.low, interval.high);
+        let (low, high) = match self.change {
+            Some(change) if differs && change < 0.0 => (low, high.min(0.0)),
+            Some(change) if differs && change > 0.0 => (low.max(0.0), high),
+            _ => (low.min(0.0), high.max(0.0)),
+        };
+        Interval { low, high, ..interval }
+    }
+
+    /// Two counts, one run or one stretch of time in each arm; `probability` is the test's, adjusted for `among` counts,
+    /// `dispersion` the higher of the runs' blocks.
     pub(super) fn of_counts(
         first: Count,
         second: Count,
         dispersion: Option<f64>,
         margin: Margin,
-        alpha: f64,
+        (alpha, among): (f64, usize),
         probability: f64,
     ) -> Comparison {
         let mut found = Comparison::of(&[first.rate()], &[second.rate()], margin, alpha);
@@ -266,16 +321,13 @@ impl Comparison {
             };
             (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
         };
-        (found.interval, found.interval_90) = (bounds(1.0 - alpha), bounds(0.9));
+        // As the test of each: Holm's first step.
+        found.interval = bounds(1.0 - alpha / among.max(1) as f64);
+        found.equivalence_interval = bounds(1.0 - 2.0 * alpha);
         let alike = found
-            .interval_90
+            .equivalence_interval
             .is_some_and(|interval| margin.holds(&interval, found.scale, first.rate()));
-        found.verdict = match found.change {
-            Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
-            Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
-            _ if alike => Verdict::Equivalent,
-            _ => Verdict::Inconclusive,
-        };
+        found.verdict = found.decided(alike, probability);
         if found.verdict == Verdict::Inconclusive {
             found.undecided = Some(Undecided::Chance);
             found.more_runs = Some(least - 1);
@@ -314,8 +366,11 @@ mod tests {
             [first, second],
             Grain::Fine,
             margin,
-            alpha,
-            probability,
+            Tested {
+                alpha,
+                probability,
+                critical: 0.0,
+            },
         )
     }
 
@@ -329,7 +384,7 @@ mod tests {
             count(second),
             Some(dispersion),
             Margin::default(),
-            0.05,
+            (0.05, 1),
             probability,
         )
     }
@@ -374,6 +429,51 @@ mod tests {
             let open = wanted == Verdict::Inconclusive;
             assert_eq!(found.more_runs, open.then_some(3));
         }
+    }
+
+    #[test]
+    fn an_interval_excludes_zero_where_the_test_does() {
+        for (first, second, probability) in [
+            (LESS, MORE, 0.05),
+            (LESS, MORE, 0.06),
+            (MORE, LESS, 0.05),
+            (MORE, LESS, 0.06),
+            (LESS, [1.3, 1.0, 1.2, 1.1], 0.04),
+            (LESS, [1.3, 1.0, 1.2, 1.1], 0.06),
+        ] {
+            let found = of_runs(&first, &second, probability);
+            let interval = found.interval.unwrap();
+            let excluded = interval.low >= 0.0 || interval.high <= 0.0;
+            assert_eq!(excluded, probability <= 0.05, "{found:?}");
+            assert_eq!(excluded, found.verdict != Verdict::Inconclusive, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_surely_within_the_margin_is_none() {
+        let shifted = LESS.map(|figure| figure * 1.02);
+        let few: Vec<f64> = [1.0, 1.001, 0.999, 1.0].to_vec();
+        let more: Vec<f64> = few.iter().map(|figure| figure * 1.02).collect();
+        assert_eq!(of_runs(&few, &more, 0.03).verdict, Verdict::Equivalent);
+        // Here it may be more.
+        assert_eq!(of_runs(&LESS, &shifted, 0.03).verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn the_limit_of_a_large_family_makes_its_intervals_wider() {
+        let of = |critical| {
+            let (margin, alpha, probability) = (Margin::default(), 0.05, 0.2);
+            let tested = Tested {
+                alpha,
+                probability,
+                critical,
+            };
+            Comparison::of_runs(Design::Unpaired, [&LESS, &MORE], Grain::Fine, margin, tested)
+        };
+        let (one, many) = (of(0.0), of(5.0));
+        assert!(many.interval.unwrap().width() > 1.5 * one.interval.unwrap().width());
+        assert!(many.detectable.unwrap() > 1.3 * one.detectable.unwrap());
+        assert_eq!(one.equivalence_interval, many.equivalence_interval);
     }
 
     #[test]
@@ -433,14 +533,14 @@ mod tests {
     #[test]
     fn what_lies_within_the_margin_at_ninety_per_cent_is_not_worse() {
         let of = |verdict, high: Option<f64>| {
-            let interval_90 = high.map(|high| Interval {
+            let equivalence_interval = high.map(|high| Interval {
                 low: -0.5,
                 high,
                 level: 0.9,
             });
             Comparison {
                 verdict,
-                interval_90,
+                equivalence_interval,
                 margin: 0.1,
                 ..Comparison::not_measured(0.05)
             }

@@ -71,7 +71,7 @@ fn arms(
                 }
             }
         }
-        Design::Unpaired => {
+        Design::Unpaired | Design::Blocks => {
             let mut order: Vec<usize> = (0..2 * runs).map(|at| at % 2).collect();
             let mut random = SplitMix64(seed ^ 0x5bd1);
             for at in (1..order.len()).rev() {
@@ -173,7 +173,7 @@ fn intervals_hold_what_they_say() {
                             }
                             let effect = match design {
                                 Design::Paired => Effect::paired(&first[..*runs], &second[..*runs]),
-                                Design::Unpaired => Effect::unpaired(&first, &second),
+                                Design::Unpaired | Design::Blocks => Effect::unpaired(&first, &second),
                             };
                             found.push(effect.filter(|effect| effect.scale == *scale));
                         }
