@@ -64,6 +64,13 @@ const MOST_OF_A_KIND: usize = 64;
 /// that only one run has is a difference.
 #[must_use]
 pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<MachineDifference> {
+    let mut found = properties(before, after);
+    load(&mut found, &[before], &[after]);
+    found.0.sort_by_key(|difference| difference.class);
+    found.0
+}
+
+fn properties(before: &MachineState, after: &MachineState) -> Differences {
     let mut found = Differences::default();
     hardware(&mut found, before, after);
     kernel(&mut found, before, after);
@@ -72,9 +79,66 @@ pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<Mach
     interrupts(&mut found, &before.interrupts, &after.interrupts);
     placement(&mut found, before, after);
     tuning(&mut found, before, after);
+    found
+}
+
+/// As [`compare_machines`], for the machines of several runs on each side: the median of the numbers and shares of a
+/// side's runs, and the most frequent of other values, the first of equals. Empty if a side has none.
+#[must_use]
+pub fn compare_machines_of_runs(
+    before: &[&MachineState],
+    after: &[&MachineState],
+) -> Vec<MachineDifference> {
+    let (Some(base), Some(_)) = (before.first(), after.first()) else {
+        return Vec::new();
+    };
+    let of = |runs: &[&MachineState]| -> Vec<Vec<MachineDifference>> {
+        runs.iter().map(|run| properties(base, run).0).collect()
+    };
+    let sides = [of(before), of(after)];
+    let mut known: BTreeMap<&str, &MachineDifference> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for difference in sides.iter().flatten().flatten() {
+        if known.insert(&difference.what, difference).is_none() {
+            order.push(&difference.what);
+        }
+    }
+    let mut found = Differences::default();
+    for what in order {
+        let difference = known[what];
+        // What does not differ from the first run's machine is as there.
+        let usual = |runs: &[Vec<MachineDifference>]| {
+            let value = |run: &Vec<MachineDifference>| {
+                let of = run.iter().find(|of| of.what == what);
+                of.map_or(difference.before.clone(), |of| of.after.clone())
+            };
+            usual(runs.iter().map(value).collect())
+        };
+        let [old, new] = sides.each_ref().map(|runs| usual(runs));
+        found.push(difference.class, what.to_owned(), old, new);
+    }
     load(&mut found, before, after);
     found.0.sort_by_key(|difference| difference.class);
     found.0
+}
+
+/// The median of numbers, else the most frequent value.
+fn usual(mut values: Vec<Option<MachineValue>>) -> Option<MachineValue> {
+    let is_number = |value: &Option<MachineValue>| matches!(value, Some(MachineValue::Number(_)));
+    if values.iter().all(is_number) {
+        values.sort_unstable();
+        return values.swap_remove((values.len() - 1) / 2);
+    }
+    let count = |of: &Option<MachineValue>| values.iter().filter(|value| *value == of).count();
+    let most = values.iter().map(count).max()?;
+    values.iter().find(|value| count(value) == most)?.clone()
+}
+
+/// The middle of at least one value.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let low = values.get(values.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(*low, values[values.len() / 2]))
 }
 
 #[derive(Default)]
@@ -598,10 +662,7 @@ fn applied(applied: &Reading<AppliedTuning>) -> BTreeMap<String, MachineValue> {
         .collect()
 }
 
-fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
-    let (Reading::Value(old), Reading::Value(new)) = (&before.load, &after.load) else {
-        return;
-    };
+fn load(found: &mut Differences, before: &[&MachineState], after: &[&MachineState]) {
     type Share = (&'static str, fn(&CpuLoad) -> f64);
     let shares: [Share; 2] = [
         ("busy", |load| load.busy_share),
@@ -609,11 +670,13 @@ fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
     ];
     for (name, of) in shares {
         // The mean, because work moves between CPUs from run to run. A run that measured all CPUs has no others.
-        let mean = |loads: &[CpuLoad]| {
+        let mean = |run: &&MachineState| {
+            let loads = run.load.value()?;
             let sum: f64 = loads.iter().map(of).sum();
             (!loads.is_empty()).then(|| sum / loads.len() as f64)
         };
-        let (Some(old), Some(new)) = (mean(old), mean(new)) else {
+        let usual = |runs: &[&MachineState]| median(runs.iter().filter_map(mean).collect());
+        let (Some(old), Some(new)) = (usual(before), usual(after)) else {
             return;
         };
         if (old - new).abs() >= LOAD {
@@ -632,6 +695,28 @@ fn load(found: &mut Differences, before: &MachineState, after: &MachineState) {
 mod tests {
     use super::*;
     use jitterscope_model::CpuId;
+
+    #[test]
+    fn one_odd_run_does_not_speak_for_its_side() {
+        let of = |busy: &str, release: &str| -> MachineState {
+            let text = format!(
+                r#"{{"kernel": {{"release": "{release}"}}, "load": {{"value": [{{"cpu": 0, "busy_share": {busy},
+                "steal_share": 0.0}}]}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let quiet = of("0.10", "6.1");
+        let odd = of("0.90", "6.2");
+        let names = |before: &[&MachineState], after: &[&MachineState]| -> Vec<String> {
+            let found = compare_machines_of_runs(before, after);
+            found.into_iter().map(|of| of.what).collect()
+        };
+        assert_eq!(names(&[&odd], &[&quiet]), ["kernel.release", "load.busy"]);
+        let first_is_odd = [&odd, &quiet, &quiet];
+        assert_eq!(names(&first_is_odd, &[&quiet; 3]), Vec::<String>::new());
+        assert_eq!(names(&[&quiet; 3], &[&odd, &quiet, &odd]).len(), 2);
+        assert_eq!(names(&[], &[&odd]), Vec::<String>::new());
+    }
 
     #[test]
     fn what_all_cpus_have_stands_alone_and_what_some_have_stands_with_them() {
