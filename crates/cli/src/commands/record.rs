@@ -1,12 +1,14 @@
 //! `record`: the main command.
 
 use super::leftovers;
+use super::machine_threshold;
 use super::machine_tuning;
 use super::measure_args::{EventsArg, MeasureArgs};
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
 use super::recording_args::kib;
+use super::repeat::repeated;
 use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UnavailableError, UsageError};
@@ -24,6 +26,7 @@ use jitterscope_recording::{
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
+use std::sync::atomic::AtomicBool;
 
 /// The time between the wake-up probe's deadlines, as in cyclictest and jHiccup.
 const PERIOD: Nanos = Nanos(1_000_000);
@@ -220,7 +223,10 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         .transpose()?;
     measured::tell(&cpus, probe.kind(), places, args.quiet)?;
     if let Some(owners) = owners {
-        return passive::run(args, places, (&machine, &stop), (cpus, owners));
+        return repeated(args.repeat, &stop, || {
+            let of = (cpus.clone(), owners.clone());
+            passive::run(args, places, (&machine, &stop), of)
+        });
     }
     let control = match args.idle_control {
         true => Some(control(&machine, &cpus.cpus)?),
@@ -262,12 +268,29 @@ fn measure(probe: ProbeKind, args: &MeasureArgs, places: &Places) -> anyhow::Res
         events: (!args.no_trace).then(|| args.events.grain()),
         graph: args.graph.clone(),
     };
+    repeated(args.repeat, &stop, || {
+        one_run(probe, args, (&machine, &stop), &settings)
+    })
+}
+
+fn one_run(
+    probe: ProbeKind,
+    args: &MeasureArgs,
+    (machine, stop): (&Machine, &AtomicBool),
+    settings: &RecordSettings,
+) -> anyhow::Result<Exit> {
     let mut line = ProgressLine::new(args.quiet, probe.kind());
+    let known = || {
+        let clock = machine_threshold::clock(machine, settings.run.clock)?;
+        machine_threshold::of_machine(&settings.run.runs_dir, machine, clock)
+    };
+    let chooses = matches!(probe, ProbeKind::Spin) && settings.threshold.is_none();
     let extra = Extra {
         outputs: of_recording(&args.kept.output),
+        shortest: chooses.then(known).flatten().map(|of| of.threshold),
         ..Extra::default()
     };
-    let outcome = record(&machine, &settings, extra, &stop, &mut line);
+    let outcome = record(machine, settings, extra, stop, &mut line);
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
     let summary = print_run(
