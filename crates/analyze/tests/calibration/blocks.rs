@@ -119,7 +119,8 @@ fn labels_of_one_setting_are_rarely_different_in_any_order() {
                 is_changed(as_recorded(&arms), &arms)
             };
             let differ = (0..EXPERIMENTS).filter(|seed| called(*seed)).count();
-            let line = format!("{named}, {drift:?}: {differ} of {EXPERIMENTS} called better or worse");
+            let line =
+                format!("{named}, {drift:?}: {differ} of {EXPERIMENTS} called better or worse");
             println!("{line}");
             // Six in a hundred.
             if differ as u64 * 100 > EXPERIMENTS * 6 {
@@ -134,7 +135,7 @@ fn labels_of_one_setting_are_rarely_different_in_any_order() {
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
 fn a_fifth_less_is_found_as_often_as_without_regard_to_the_order() {
-    for named in ["ABABABABAB", "ABBAABBAAB", "ABABABABABABABAB"] {
+    for named in ["ABABABABAB", "ABBAABBAAB"] {
         let found = |design: &dyn Fn(&[Vec<(u64, f64)>; 2]) -> Design| {
             let is = |seed: &u64| {
                 let drift = Drift::Autocorrelated(0.0);
@@ -154,11 +155,9 @@ fn a_fifth_less_is_found_as_often_as_without_regard_to_the_order() {
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
 fn counts_of_blocks_are_rarely_different_and_show_what_is_gone() {
-    for (mean, change, least, most) in [
-        (8.0, 1.0, 0, 60),
-        (30.0, 1.0, 0, 60),
-        (8.0, 0.0, 900, 1000),
-    ] {
+    for (mean, change, least, most) in
+        [(8.0, 1.0, 0, 60), (30.0, 1.0, 0, 60), (8.0, 0.0, 900, 1000)]
+    {
         for drift in [
             Drift::Autocorrelated(0.0),
             Drift::Autocorrelated(0.5),
@@ -171,15 +170,21 @@ fn counts_of_blocks_are_rarely_different_and_show_what_is_gone() {
                     let mut random = SplitMix64(seed ^ 0x77);
                     let counts = arms.each_ref().map(|arm| -> Vec<u64> {
                         arm.iter()
-                            .map(|(_, level)| (mean * level + random.uniform() * f64::from(*level > 0.0)) as u64)
+                            .map(|(_, level)| {
+                                (mean * level + random.uniform() * f64::from(*level > 0.0)) as u64
+                            })
                             .collect()
                     });
                     let count = |arm: usize| Count {
                         events: counts[arm].iter().sum(),
                         seconds: 5.0 * RUN,
                     };
-                    let spread = counts.iter().filter_map(|arm| dispersion(arm)).reduce(f64::max);
-                    let of = |arm: usize| counts[arm].iter().map(|n| Some(*n as f64 / RUN)).collect();
+                    let spread = counts
+                        .iter()
+                        .filter_map(|arm| dispersion(arm))
+                        .reduce(f64::max);
+                    let of =
+                        |arm: usize| counts[arm].iter().map(|n| Some(*n as f64 / RUN)).collect();
                     let hypothesis = Hypothesis {
                         first: of(0),
                         second: of(1),
@@ -196,7 +201,10 @@ fn counts_of_blocks_are_rarely_different_and_show_what_is_gone() {
                 })
                 .count();
             println!("{mean} events a run, {change} times as many, {drift:?}: {differ} of 1000");
-            assert!((least..=most).contains(&differ), "{mean} {change} {drift:?}: {differ}");
+            assert!(
+                (least..=most).contains(&differ),
+                "{mean} {change} {drift:?}: {differ}"
+            );
         }
     }
 }

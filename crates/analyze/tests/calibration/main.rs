@@ -6,6 +6,7 @@
 
 mod blocks;
 mod few_events;
+mod margins;
 mod processes;
 
 use jitterscope_analyze::compare::{
@@ -173,7 +174,9 @@ fn intervals_hold_what_they_say() {
                             }
                             let effect = match design {
                                 Design::Paired => Effect::paired(&first[..*runs], &second[..*runs]),
-                                Design::Unpaired | Design::Blocks => Effect::unpaired(&first, &second),
+                                Design::Unpaired | Design::Blocks => {
+                                    Effect::unpaired(&first, &second)
+                                }
                             };
                             found.push(effect.filter(|effect| effect.scale == *scale));
                         }
