@@ -1,7 +1,7 @@
 //! An experiment's duration and power, estimated before anything is changed.
 
 use crate::{Change, InForceIn, Rules, interleaves};
-use jitterscope_analyze::compare::{Design, detectable};
+use jitterscope_analyze::compare::{Design, Tail, detectable};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 
@@ -28,6 +28,8 @@ pub struct Estimate {
     pub known_from: usize,
     /// Standard deviation of the logarithm of a run's total.
     pub scatter: f64,
+    /// The percentiles that runs of this length cannot support, by the newest earlier run. Empty without an earlier run.
+    pub unsupported: Vec<Tail>,
     /// The smallest fall of the total, as a share, that the last look would find four times in five; null if no number
     /// of runs could.
     pub detectable_fraction: Option<f64>,
@@ -44,13 +46,15 @@ pub fn runs_take(run: Nanos, runs: usize) -> Nanos {
     Nanos((run.0.saturating_add(AROUND.0)).saturating_mul(runs as u64))
 }
 
-/// Estimates an experiment. `totals` are of earlier runs of the same kind on this machine.
+/// Estimates an experiment. `totals` are of earlier runs of the same kind on this machine, `unsupported` the percentiles
+/// that they cannot support.
 #[must_use]
 pub fn estimate(
     change: &dyn Change,
     run: Option<Nanos>,
     rules: &Rules,
     totals: &[f64],
+    unsupported: Vec<Tail>,
 ) -> Estimate {
     let interleaved = interleaves(change, rules);
     let wait = |in_force| match in_force {
@@ -106,6 +110,7 @@ pub fn estimate(
         predicts: !change.predicted().is_empty(),
         known_from: if known { logs.len() } else { 0 },
         scatter,
+        unsupported,
         detectable_fraction: distance.map(|distance| -(-distance).exp_m1()),
     }
 }
@@ -140,7 +145,7 @@ mod tests {
             most_void: 4,
             deadline: None,
         };
-        estimate(&change, Some(SECOND), &rules, &[])
+        estimate(&change, Some(SECOND), &rules, &[], Vec::new())
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub use json::{auto_plan_json, outcome_json, sifted_json};
 pub use reasons::{difference, experiment_error, void_reason};
 
 use crate::compare::render;
+use crate::compare::words::supported_from;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
@@ -90,6 +91,19 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         None => format!("{scatter}: no effect on the total could be found."),
     };
     text.wrapped("  finds   ", &found);
+    let run = of.run_ns.unwrap_or_default();
+    let tails: Vec<String> = of
+        .unsupported
+        .iter()
+        .map(|of| supported_from(of.kind, of.supported_from_ns, run))
+        .collect();
+    if !tails.is_empty() {
+        let words = format!(
+            "next to the maximum in runs of this length: {}.",
+            tails.join("; ")
+        );
+        text.wrapped("  tails   ", &words);
+    }
     text.into_text()
 }
 
@@ -417,6 +431,7 @@ mod tests {
                 predicts,
                 known_from: 0,
                 scatter: 0.3,
+                unsupported: Vec::new(),
                 detectable_fraction: Some(0.2),
             };
             one_line(&estimate(&reported, "x", Style::default()))

@@ -79,9 +79,9 @@ pub fn gate_reason(of: &GateReason) -> String {
             };
             match help {
                 MoreRuns::NotMeasured => format!("{what}: not every run has them"),
-                MoreRuns::OneAfterTheOther => format!(
-                    "{what}: the runs were recorded one after the other, not alternately"
-                ),
+                MoreRuns::OneAfterTheOther => {
+                    format!("{what}: the runs were recorded one after the other, not alternately")
+                }
                 MoreRuns::Some(more) => format!("{what}: {more} more runs of each might decide"),
                 MoreRuns::Unknown => what,
             }

@@ -4,9 +4,7 @@ use super::poisson::{Count, dispersion};
 use super::rules::DiffRules;
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{
-    Basis, Comparison, Design, Grain, Hypothesis, Margin, SingleCounts, Verdict, family,
-};
+use super::{Basis, Comparison, Design, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -176,9 +174,10 @@ pub(super) fn culprit_rows(
     rules: DiffRules,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritDiff>> {
-    let (first, others): (Vec<_>, Vec<_>) = culprit_hypotheses(sides, design, rules.margin, predicted)?
-        .into_iter()
-        .partition(|of| of.predicted);
+    let (first, others): (Vec<_>, Vec<_>) =
+        culprit_hypotheses(sides, design, rules.margin, predicted)?
+            .into_iter()
+            .partition(|of| of.predicted);
     let mut rows = Vec::with_capacity(first.len() + others.len());
     for members in [first, others] {
         let (asked, hypotheses): (Vec<_>, Vec<_>) = members
@@ -223,8 +222,14 @@ fn single_counts(sides: [&Side; 2], figures: [Vec<Option<&CulpritFigures>>; 2]) 
     };
     let spread = |arm: &Vec<Option<&CulpritFigures>>| {
         let of_runs: Vec<u64> = arm.iter().map(events).collect();
-        let within = arm.iter().flatten().map(|figures| dispersion(&figures.blocks));
-        within.chain([dispersion(&of_runs)]).flatten().reduce(f64::max)
+        let within = arm
+            .iter()
+            .flatten()
+            .map(|figures| dispersion(&figures.blocks));
+        within
+            .chain([dispersion(&of_runs)])
+            .flatten()
+            .reduce(f64::max)
     };
     SingleCounts {
         first: count(0),

@@ -8,8 +8,8 @@ use super::run::ComparedRun;
 use super::side::Side;
 use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, Verdict, family};
 use crate::gate::Unseen;
-use crate::{DifferenceClass, MachineDifference, compare_machines};
-use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
+use crate::{DifferenceClass, MachineDifference, compare_machines_of_runs};
+use jitterscope_model::{CpuId, CpuSet, Doubt, MachineState, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -150,6 +150,9 @@ pub struct FigureRow {
     pub first: Vec<Option<f64>>,
     /// The figure in each run of the second side.
     pub second: Vec<Option<f64>>,
+    /// The length of a run above whose percentile ten values would lie; null if every run has them. Below that the
+    /// figure is next to the maximum: it is compared from run to run, and says nothing about longer runs.
+    pub supported_from_ns: Option<Nanos>,
     /// Null if the figure is only shown.
     pub comparison: Option<Comparison>,
 }
@@ -218,10 +221,11 @@ fn against(
 ) -> Against {
     let [first, other] = sides.map(|side| &side.runs[0]);
     let conditions = first.conditions.differences(&other.conditions);
-    let machine = match (&first.machine, &other.machine) {
-        (Some(before), Some(after)) => compare_machines(before, after),
-        _ => Vec::new(),
-    };
+    let machines = sides.map(|side| -> Vec<&MachineState> {
+        let known = side.runs.iter().filter_map(|run| run.machine.as_ref());
+        known.collect()
+    });
+    let machine = compare_machines_of_runs(&machines[0], &machines[1]);
     let mut knobs = knobs_in(&machine);
     for knob in more_knobs {
         if !knobs.contains(knob) {
@@ -262,7 +266,7 @@ fn against(
                 .iter()
                 .fold(Unseen::default(), |all, run| all.or(run.unseen.clone()))
         }),
-        machine_unknown: first.machine.is_none() || other.machine.is_none(),
+        machine_unknown: machines.iter().any(Vec::is_empty),
         conditions,
         machine,
         knobs,
@@ -357,17 +361,8 @@ fn figure_rows(
     let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
     // The total was chosen before the data were seen; the other figures share their own alpha.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();
-    let figures = || {
-        sides
-            .iter()
-            .flat_map(|side| &side.runs)
-            .flat_map(|run| &run.figures)
-    };
-    let rests_on_few = |kind: FigureKind| {
-        figures().any(|figure| figure.kind == kind && figure.basis == Basis::Few)
-    };
     for total in [true, false] {
-        let is_asked = |k: &FigureKind| k.is_judged() && k.is_total() == total && !rests_on_few(*k);
+        let is_asked = |k: &FigureKind| k.is_judged() && k.is_total() == total;
         let members: Vec<FigureKind> = kinds
             .iter()
             .copied()
@@ -389,18 +384,20 @@ fn figure_rows(
             is_total: kind.is_total(),
             first,
             second,
+            supported_from_ns: supported_from(sides, kind),
             comparison,
         }
     };
     kinds.into_iter().map(row).collect()
 }
 
-fn cpu_rows(
-    sides: [&Side; 2],
-    cpus: &[CpuId],
-    design: Design,
-    rules: DiffRules,
-) -> Vec<CpuRow> {
+/// The length of a run that a percentile needs; `None` if every run is long enough for it.
+fn supported_from(sides: [&Side; 2], kind: FigureKind) -> Option<Nanos> {
+    let runs = sides.into_iter().flat_map(|side| &side.runs);
+    runs.filter_map(|run| run.supports_from(kind)).max()
+}
+
+fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], design: Design, rules: DiffRules) -> Vec<CpuRow> {
     let total = sides[0].runs[0].total_kind().unwrap_or(FigureKind::Stolen);
     let margin = total.margin(rules.margin);
     let of = |cpu: &CpuId| hypothesis(sides, margin, |run| value_of(run, *cpu));

@@ -92,12 +92,19 @@ mod tests {
         // The table has 2.201 for eleven degrees of freedom.
         assert!((single - 2.201).abs() < 0.2, "{single}");
         let many: Vec<Vec<f64>> = (1..11)
-            .map(|k| (0..12).map(|n| f64::from((n * n * k + n) % 13) - 6.0).collect())
+            .map(|k| {
+                (0..12)
+                    .map(|n| f64::from((n * n * k + n) % 13) - 6.0)
+                    .collect()
+            })
             .collect();
         assert!(sign_flips(&many).critical(0.05) > single + 0.3);
         // Five pairs cannot show anything: everything counts as chance.
         let five = sign_flips(&[vec![1.0, 1.1, 0.9, 1.0, 1.2]]);
-        assert!(five.adjusted[0] > 0.05 && five.critical(0.05) > 10.0, "{five:?}");
+        assert!(
+            five.adjusted[0] > 0.05 && five.critical(0.05) > 10.0,
+            "{five:?}"
+        );
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub fn is_futile(
     }
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
     // If a run names no culprits, culprits are never decided.
-    let culprits = culprit_hypotheses(sides, Design::Paired, rules.margin, &predicted).unwrap_or_default();
+    let culprits =
+        culprit_hypotheses(sides, Design::Paired, rules.margin, &predicted).unwrap_or_default();
     let among = 2 * culprits.iter().filter(|of| !of.predicted).count();
     let hardly = |figure: &Hypothesis, among: usize| {
         values(figure).is_none_or(|[first, second]| looks.hardly_differs(&first, &second, among))

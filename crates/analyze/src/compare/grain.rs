@@ -17,8 +17,9 @@ pub enum Basis {
     Events(Count),
     /// A percentile from a bucket of this width, as a share of the value.
     Bucket(f64),
-    /// Too little: a percentile with fewer than ten values above it is close to the maximum, and is only shown.
-    Few,
+    /// A percentile with fewer than ten values above it, next to the maximum: its scatter between runs is all that is
+    /// known about it. A run this many times as long would have ten.
+    Few(f64),
 }
 
 /// The basis of the figure of two arms, pooled over their runs.
@@ -46,7 +47,7 @@ impl Grain {
             for basis in *arm {
                 all += 1;
                 match *basis {
-                    Basis::Lengths | Basis::Few => {}
+                    Basis::Lengths | Basis::Few(_) => {}
                     Basis::Events(more) => {
                         counted += 1;
                         count.events = count.events.saturating_add(more.events);
@@ -247,7 +248,13 @@ mod tests {
     #[test]
     fn few_events_could_never_tell_that_arms_are_alike_and_many_could() {
         let could = |events| {
-            Grain::Counted([count(events); 2]).could_hold(2.0, Margin::default(), Scale::Ratio, 1.0, 0.9)
+            Grain::Counted([count(events); 2]).could_hold(
+                2.0,
+                Margin::default(),
+                Scale::Ratio,
+                1.0,
+                0.9,
+            )
         };
         assert!(!could(50) && could(500));
         assert!(Grain::Fine.could_hold(1.0, Margin::default(), Scale::Ratio, 1.0, 0.9));
@@ -328,7 +335,10 @@ mod tests {
             Grain::of([&[Basis::Bucket(0.1)], &[Basis::Events(count(1))]]),
             Grain::Fine
         );
-        assert_eq!(Grain::of([&[Basis::Few], &[Basis::Few]]), Grain::Fine);
+        assert_eq!(
+            Grain::of([&[Basis::Few(2.0)], &[Basis::Few(9.0)]]),
+            Grain::Fine
+        );
         // There is no ratio from zero events.
         let from_none = Grain::Counted([count(0), count(5)]);
         assert_eq!(from_none.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);

@@ -2,7 +2,7 @@
 
 use super::design::Design;
 use super::effect::{Effect, Interval, middle};
-use super::poisson::{Count, rate_ratio};
+use super::poisson::{Count, RUNS_DIFFER, rate_ratio};
 use super::{Grain, Margin, Scale, fewest, needed, noise};
 use serde::Serialize;
 
@@ -221,8 +221,7 @@ impl Comparison {
             let own = effect.change_interval_of(level, *limit).and(least(level));
             found.interval = Some(found.as_tested(own, probability <= alpha));
             let level = 1.0 - 2.0 * alpha;
-            found.equivalence_interval =
-                Some(effect.change_interval(level).and(least(level)));
+            found.equivalence_interval = Some(effect.change_interval(level).and(least(level)));
             let error = effect.error.max(counted / (runs as f64).sqrt());
             let power = needed::quantile_of_power(design, runs);
             found.detectable = (runs >= fewest(design, alpha))
@@ -274,11 +273,15 @@ impl Comparison {
     fn as_tested(&self, interval: Interval, differs: bool) -> Interval {
         let (low, high) = (interval.low, interval.high);
         let (low, high) = match self.change {
-            Some(change) if differs && change < 0.0 => (low, high.min(0.0)),
-            Some(change) if differs && change > 0.0 => (low.max(0.0), high),
+            Some(change) if differs && change < 0.0 => (low, high.min(-f64::MIN_POSITIVE)),
+            Some(change) if differs && change > 0.0 => (low.max(f64::MIN_POSITIVE), high),
             _ => (low.min(0.0), high.max(0.0)),
         };
-        Interval { low, high, ..interval }
+        Interval {
+            low,
+            high,
+            ..interval
+        }
     }
 
     /// Two counts, one run or one stretch of time in each arm; `probability` is the test's, adjusted for `among` counts,
@@ -308,22 +311,22 @@ impl Comparison {
         }
         found.probability = Some(probability);
         // A ratio has bounds even if one count is zero; they are on the scale of the change.
-        let bounds = |level: f64| {
+        let bounds = |level: f64, runs_differ: f64| {
             let ratio = rate_ratio(first, second, level)?;
             let of = |ratio: f64| match found.scale {
                 Scale::Ratio => ratio - 1.0,
                 Scale::Difference => (ratio - 1.0) * first.rate(),
             };
             let interval = Interval {
-                low: of(ratio.low),
-                high: of(ratio.high),
+                low: of(ratio.low / runs_differ),
+                high: of(ratio.high * runs_differ),
                 level,
             };
             (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
         };
-        // As the test of each: Holm's first step.
-        found.interval = bounds(1.0 - alpha / among.max(1) as f64);
-        found.equivalence_interval = bounds(1.0 - 2.0 * alpha);
+        // As the test of each: what one run of each may differ by, and Holm's first step.
+        found.interval = bounds(1.0 - alpha / among.max(1) as f64, RUNS_DIFFER);
+        found.equivalence_interval = bounds(1.0 - 2.0 * alpha, 1.0);
         let alike = found
             .equivalence_interval
             .is_some_and(|interval| margin.holds(&interval, found.scale, first.rate()));
@@ -443,9 +446,13 @@ mod tests {
         ] {
             let found = of_runs(&first, &second, probability);
             let interval = found.interval.unwrap();
-            let excluded = interval.low >= 0.0 || interval.high <= 0.0;
+            let excluded = interval.low > 0.0 || interval.high < 0.0;
             assert_eq!(excluded, probability <= 0.05, "{found:?}");
-            assert_eq!(excluded, found.verdict != Verdict::Inconclusive, "{found:?}");
+            assert_eq!(
+                excluded,
+                found.verdict != Verdict::Inconclusive,
+                "{found:?}"
+            );
         }
     }
 
@@ -462,13 +469,19 @@ mod tests {
     #[test]
     fn the_limit_of_a_large_family_makes_its_intervals_wider() {
         let of = |critical| {
-            let (margin, alpha, probability) = (Margin::default(), 0.05, 0.2);
+            let (margin, alpha, probability) = (Margin::default(), 0.05, 0.01);
             let tested = Tested {
                 alpha,
                 probability,
                 critical,
             };
-            Comparison::of_runs(Design::Unpaired, [&LESS, &MORE], Grain::Fine, margin, tested)
+            Comparison::of_runs(
+                Design::Unpaired,
+                [&LESS, &MORE],
+                Grain::Fine,
+                margin,
+                tested,
+            )
         };
         let (one, many) = (of(0.0), of(5.0));
         assert!(many.interval.unwrap().width() > 1.5 * one.interval.unwrap().width());
@@ -516,13 +529,13 @@ mod tests {
             of_counts(10, 40, 0.5, 1.0).interval.unwrap(),
             ratio.unwrap(),
         );
-        near(found.low, ratio.low - 1.0);
-        near(found.high, ratio.high - 1.0);
+        near(found.low, ratio.low / RUNS_DIFFER - 1.0);
+        near(found.high, ratio.high * RUNS_DIFFER - 1.0);
         // From twice a second to none: 100 % less, up to what zero of sixteen leaves possible (20.6 %).
         let gone = of_counts(16, 0, 0.5, 1.0);
         let interval = gone.interval.unwrap();
         near(interval.low, -2.0);
-        near(interval.high, 2.0 * (0.205_9 / 0.794_1 - 1.0));
+        near(interval.high, 2.0 * (1.5 * 0.205_9 / 0.794_1 - 1.0));
         assert_eq!(
             of_counts(0, 16, 0.5, 1.0).interval,
             None,

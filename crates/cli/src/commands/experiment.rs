@@ -74,7 +74,13 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
         let known = earlier(args, &runs, &measured.cpus);
-        let reported = estimate(&*change, known.run, &rules, &known.totals);
+        let reported = estimate(
+            &*change,
+            known.run,
+            &rules,
+            &known.totals,
+            known.unsupported,
+        );
         if args.json {
             output::json(&reported)?;
         } else {

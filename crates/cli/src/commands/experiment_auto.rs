@@ -480,7 +480,7 @@ impl Bench<'_> {
         let Bound { args, budget, stop } = self.bound;
         let mut change = self.change(&kept)?;
         let mut rules = rules(args)?;
-        let takes = estimate(&change, Some(args.duration), &rules, &[]);
+        let takes = estimate(&change, Some(args.duration), &rules, &[], Vec::new());
         let [first, _] = takes.takes_ns.unwrap_or_default();
         if budget.left() < first {
             return Ok(Err(format!(

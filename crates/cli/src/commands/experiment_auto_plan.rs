@@ -78,6 +78,7 @@ pub fn run(
             Some(args.duration),
             &rules(args)?,
             &earlier(args, &runs, cpus).totals,
+            Vec::new(),
         );
         let pairs = of.runs.map(|pairs| 2 * pairs);
         steps.push(step(

@@ -3,7 +3,7 @@
 use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_probe::{PERIOD, threshold};
 use super::experiment_runners::timed;
-use jitterscope_analyze::compare::{ComparedRun, Side};
+use jitterscope_analyze::compare::{ComparedRun, Side, Tail};
 use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
@@ -21,6 +21,8 @@ pub struct Known {
     pub run: Option<Nanos>,
     /// Totals of earlier runs of one setting, newest first.
     pub totals: Vec<f64>,
+    /// The percentiles that the newest of them cannot support.
+    pub unsupported: Vec<Tail>,
 }
 
 /// Reads the newest runs of this kind, length and setting.
@@ -38,9 +40,11 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
                 .is_none_or(|owner| is_taken_from(owner, run))
             && args.clock.kind().is_none_or(|clock| is_read_by(clock, run))
     });
+    let (totals, unsupported) = totals(alike, |run| run);
     Known {
         run: Some(args.duration),
-        totals: totals(alike, |run| run),
+        totals,
+        unsupported,
     }
 }
 
@@ -100,11 +104,12 @@ fn names_owner(line: &[String], owner: &str) -> bool {
             .any(|word| word.strip_prefix("--for=") == Some(owner))
 }
 
-/// The totals of the newest of these runs, and of those with its label and settings, newest first.
+/// The totals of the newest of these runs, and of those with its label and settings, newest first, and the percentiles
+/// that the newest cannot support.
 fn totals<'r>(
     runs: impl Iterator<Item = &'r RunEntry>,
     as_measured: fn(ComparedRun) -> ComparedRun,
-) -> Vec<f64> {
+) -> (Vec<f64>, Vec<Tail>) {
     let mut newest: Option<(&str, ComparedRun)> = None;
     let mut totals = Vec::new();
     let mut loaded = 0;
@@ -130,7 +135,8 @@ fn totals<'r>(
             newest.get_or_insert((&run.head.label, this));
         }
     }
-    totals
+    let unsupported = newest.map(|(_, run)| run.unsupported());
+    (totals, unsupported.unwrap_or_default())
 }
 
 /// Complete runs of exactly this command: its duration is both the length of a run and its total.
@@ -160,9 +166,11 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
         .map(|run| run.head.figures.duration_ns)
         .sum::<Nanos>();
     let mean = took.0.checked_div(of_it.len() as u64);
+    let (totals, unsupported) = totals(of_it.into_iter(), timed);
     Known {
         run: mean.map(Nanos),
-        totals: totals(of_it.into_iter(), timed),
+        totals,
+        unsupported,
     }
 }
 

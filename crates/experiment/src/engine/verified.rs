@@ -66,7 +66,7 @@ pub(super) fn verified(against: &Against, decisions: &[Decision]) -> (Verified, 
         let fall: f64 = predicted.iter().map(|row| -gained(&row.stolen)).sum();
         let grown: Vec<&CulpritDiff> = rows()
             .filter(|row| !row.predicted && row.verdict == Verdict::Worse)
-            .filter(|row| gained(&row.stolen) > 0.0)
+            .filter(|row| row.stolen.change.is_some_and(|of| of > row.stolen.margin))
             .collect();
         let taken: f64 = grown.iter().map(|row| gained(&row.stolen)).sum();
         let taken_over = fall > 0.0 && taken >= MOST_OF_IT * fall;

@@ -2,7 +2,8 @@
 
 use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
-    became, change, figure, figure_name, headline, interval, moved_elsewhere, unproven, verdict,
+    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
+    unproven, verdict,
 };
 use crate::lines::{counted, cpus_text};
 use crate::number;
@@ -23,6 +24,8 @@ const NAME: usize = 18;
 const CULPRIT: usize = 24;
 /// Columns of a culprit's change, with a blank after the longest word.
 const BECAME: usize = 10;
+/// The mark of a percentile that too few values lie above.
+const NEXT_TO_MAXIMUM: &str = " ^";
 /// Beyond this number of values of one side, only their middle is shown.
 const FEW: usize = 3;
 
@@ -166,7 +169,6 @@ impl Page {
             let text = format!("{what}: {before} in {}, {after} in {}", names[0], names[1]);
             if difference.incomparable {
                 let given = match difference.what {
-                    // The default threshold depends on the machine's clock.
                     ConditionKind::Threshold => " Record both with the same --threshold.",
                     ConditionKind::EventGrain => " Record both with the same --events.",
                     _ => "",
@@ -176,7 +178,14 @@ impl Page {
                     &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"),
                 );
             } else {
-                self.wrapped(Tone::Warning, &format!("measured differently: {text}"));
+                let counted = match difference.what {
+                    ConditionKind::Threshold => "; stalls of both are counted from the longer one",
+                    _ => "",
+                };
+                self.wrapped(
+                    Tone::Warning,
+                    &format!("measured differently: {text}{counted}"),
+                );
             }
         }
         for difference in against
@@ -237,15 +246,22 @@ impl Page {
             );
             self.wrapped(Tone::Dim, &text);
         }
+        if let Some(text) = next_to_maximum(&against.figures, run) {
+            self.wrapped(Tone::Dim, &format!("{} {text}", NEXT_TO_MAXIMUM.trim()));
+        }
     }
 
     fn figure(&mut self, row: &FigureRow, sides: [&SideSummary; 2]) {
         let side = |values: &[Option<f64>]| figure(of_side(row.kind, values), row.unit);
+        let mark = match row.supported_from_ns {
+            Some(_) => NEXT_TO_MAXIMUM,
+            None => "",
+        };
+        let name = pad(&format!("{}{mark}", figure_name(row.kind)), NAME);
         let name = if row.is_total {
-            self.style
-                .paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
+            self.style.paint(Tone::Strong, &name)
         } else {
-            pad(&figure_name(row.kind), NAME)
+            name
         };
         let (a, b) = (side(&row.first), side(&row.second));
         let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));

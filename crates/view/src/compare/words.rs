@@ -3,7 +3,8 @@
 use crate::doubts::doubts_text;
 use crate::number;
 use jitterscope_analyze::compare::{
-    Became, Comparison, FigureKind, FigureRow, FigureUnit, Interval, Scale, SideSummary, Undecided, Verdict,
+    Became, Comparison, FigureKind, FigureRow, FigureUnit, Interval, Scale, SideSummary, Undecided,
+    Verdict,
 };
 use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole};
 
@@ -136,9 +137,9 @@ pub(crate) fn headline(
         true => format!(", a factor of {}", number::rate(factor)),
         false => String::new(),
     };
-    let shown = c
-        .change
-        .map_or_else(String::new, |of| format!(" ({}{times})", change(of, c.scale, row.unit)));
+    let shown = c.change.map_or_else(String::new, |of| {
+        format!(" ({}{times})", change(of, c.scale, row.unit))
+    });
     let observed = format!(
         "{}: {} in {}, {} in {}{shown}; {} is {}, {} is {}.",
         figure_name(row.kind).trim(),
@@ -184,6 +185,32 @@ pub(crate) fn headline(
         }
     };
     Some([observed, format!("{said}{power}")])
+}
+
+/// What the percentiles that too few values lie above are worth, and what would support them; `None` without any.
+/// `run`: the length of a run.
+pub(crate) fn next_to_maximum(rows: &[FigureRow], run: Nanos) -> Option<String> {
+    let needs: Vec<String> = rows
+        .iter()
+        .filter_map(|row| Some(supported_from(row.kind, row.supported_from_ns?, run)))
+        .collect();
+    (!needs.is_empty()).then(|| {
+        format!(
+            "next to the maximum: fewer than ten values of a run lie above it, so its verdict is about runs of this \
+             length alone. {}",
+            needs.join("; ")
+        )
+    })
+}
+
+/// The recordings that support a percentile: `wait p99.9 takes runs of 52 s, or 6 of these taken together`.
+pub(crate) fn supported_from(kind: FigureKind, from: Nanos, run: Nanos) -> String {
+    let together = from.0.div_ceil(run.0.max(1));
+    format!(
+        "{} takes runs of {}, or {together} of these taken together",
+        figure_name(kind).trim(),
+        number::span(from)
+    )
 }
 
 /// A probability with about two significant digits.

@@ -7,7 +7,8 @@ use crate::chart::{self, ChartKind};
 use crate::compare::conditions::{both_machines, both_sides, condition, machine_value};
 use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
 use crate::compare::words::{
-    became, change, figure, figure_name, headline, interval, moved_elsewhere, unproven, verdict,
+    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
+    unproven, verdict,
 };
 use crate::drawn::Drawn;
 use crate::lines::cpus_text;
@@ -180,6 +181,9 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         body.element(class, &said, "</p>\n");
     }
     figures(body, against, &names);
+    if let Some(text) = next_to_maximum(&against.figures, length) {
+        body.note(&format!("Percentiles {text}."));
+    }
     culprits(body, against, &names);
     cpus(body, against, &names);
     machine(body, &against.machine, against.machine_unknown);
@@ -231,7 +235,10 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
                 .unwrap_or_default()
         };
         vec![
-            Cell::Text(figure_name(row.kind)),
+            Cell::Text(match row.supported_from_ns {
+                Some(_) => format!("{} (next to the maximum)", figure_name(row.kind)),
+                None => figure_name(row.kind),
+            }),
             Cell::Number(figure(middle(&row.first), row.unit)),
             Cell::Number(figure(middle(&row.second), row.unit)),
             Cell::Number(by(|c| c.change)),
