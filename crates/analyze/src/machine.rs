@@ -52,12 +52,20 @@ const MOST_OF_A_KIND: usize = 64;
 /// that only one run has is a difference.
 #[must_use]
 pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<MachineDifference> {
+    let mut found = properties(before, after);
+    means(&mut found, &[before], &[after]);
+    found.0.sort_by_key(|difference| difference.class);
+    found.0
+}
+
+fn properties(before: &MachineState, after: &MachineState) -> Differences {
     let mut found = Differences::default();
     for setting in MACHINE_SETTINGS {
         let what = setting.name;
         let [old, new] = [before, after].map(|machine| machine.settings.get(what));
         match setting.compared {
-            Compared::Not => {}
+            // Means are compared over all runs.
+            Compared::Not | Compared::Mean(_) => {}
             Compared::Whole(class) => found.whole(class, what, old, new),
             Compared::ByName(class) => found.map(class, what, &by_name(old), &by_name(new)),
             Compared::ByNameIfBoth(class) => {
@@ -66,12 +74,69 @@ pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<Mach
                     found.map(class, what, &old, &new);
                 }
             }
-            Compared::Mean(class) => found.mean(class, what, old, new),
         }
     }
     tuning(&mut found, before, after);
+    found
+}
+
+/// As [`compare_machines`], for the machines of several runs on each side: the median of the numbers and shares of a
+/// side's runs, and the most frequent of other values, the first of equals. Empty if a side has none.
+#[must_use]
+pub fn compare_machines_of_runs(
+    before: &[&MachineState],
+    after: &[&MachineState],
+) -> Vec<MachineDifference> {
+    let (Some(base), Some(_)) = (before.first(), after.first()) else {
+        return Vec::new();
+    };
+    let of = |runs: &[&MachineState]| -> Vec<Vec<MachineDifference>> {
+        runs.iter().map(|run| properties(base, run).0).collect()
+    };
+    let sides = [of(before), of(after)];
+    let mut known: BTreeMap<&str, &MachineDifference> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for difference in sides.iter().flatten().flatten() {
+        if known.insert(&difference.what, difference).is_none() {
+            order.push(&difference.what);
+        }
+    }
+    let mut found = Differences::default();
+    for what in order {
+        let difference = known[what];
+        // What does not differ from the first run's machine is as there.
+        let usual = |runs: &[Vec<MachineDifference>]| {
+            let value = |run: &Vec<MachineDifference>| {
+                let of = run.iter().find(|of| of.what == what);
+                of.map_or(difference.before.clone(), |of| of.after.clone())
+            };
+            usual(runs.iter().map(value).collect())
+        };
+        let [old, new] = sides.each_ref().map(|runs| usual(runs));
+        found.push(difference.class, what, old, new);
+    }
+    means(&mut found, before, after);
     found.0.sort_by_key(|difference| difference.class);
     found.0
+}
+
+/// The median of numbers, else the most frequent value.
+fn usual(mut values: Vec<Option<MachineValue>>) -> Option<MachineValue> {
+    let is_number = |value: &Option<MachineValue>| matches!(value, Some(MachineValue::Number(_)));
+    if values.iter().all(is_number) {
+        values.sort_unstable();
+        return values.swap_remove((values.len() - 1) / 2);
+    }
+    let count = |of: &Option<MachineValue>| values.iter().filter(|value| *value == of).count();
+    let most = values.iter().map(count).max()?;
+    values.iter().find(|value| count(value) == most)?.clone()
+}
+
+/// The middle of at least one value.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let low = values.get(values.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(*low, values[values.len() / 2]))
 }
 
 #[derive(Default)]
@@ -132,23 +197,6 @@ impl Differences {
             .filter(|(_, old, new)| old != new);
         for (name, old, new) in different.take(MOST_OF_A_KIND) {
             self.push(class, &format!("{what}.{name}"), old.cloned(), new.cloned());
-        }
-    }
-
-    /// Compares means, because work moves between CPUs from run to run. A run that measured all CPUs has no others.
-    fn mean(
-        &mut self,
-        class: DifferenceClass,
-        what: &str,
-        before: &[MachineEntry],
-        after: &[MachineEntry],
-    ) {
-        let (Some(old), Some(new)) = (mean(before), mean(after)) else {
-            return;
-        };
-        if (old - new).abs() >= LOAD {
-            let of = |share: f64| MachineValue::Thousandths((share * 1000.0).round() as u64);
-            self.push(class, what, Some(of(old)), Some(of(new)));
         }
     }
 }
@@ -296,9 +344,53 @@ fn applied(applied: &Reading<AppliedTuning>) -> BTreeMap<String, MachineValue> {
     }))
 }
 
+/// Compares means over CPUs, because work moves between CPUs from run to run, and medians of them over a side's runs. A
+/// run that measured all CPUs has no others.
+fn means(found: &mut Differences, before: &[&MachineState], after: &[&MachineState]) {
+    for setting in MACHINE_SETTINGS {
+        let Compared::Mean(class) = setting.compared else {
+            continue;
+        };
+        let what = setting.name;
+        let usual = |runs: &[&MachineState]| {
+            let each = runs.iter().filter_map(|run| mean(run.settings.get(what)));
+            median(each.collect())
+        };
+        let (Some(old), Some(new)) = (usual(before), usual(after)) else {
+            continue;
+        };
+        if (old - new).abs() >= LOAD {
+            let of = |share: f64| MachineValue::Thousandths((share * 1000.0).round() as u64);
+            found.push(class, what, Some(of(old)), Some(of(new)));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_odd_run_does_not_speak_for_its_side() {
+        let of = |busy: f64, release: &str| {
+            let mut state = MachineState::default();
+            let settings = &mut state.settings;
+            settings.put("kernel.release", [MachineEntry::new(release)]);
+            settings.put("load.busy", [MachineEntry::new(Scalar::Share(busy))]);
+            state
+        };
+        let quiet = of(0.10, "6.1");
+        let odd = of(0.90, "6.2");
+        let names = |before: &[&MachineState], after: &[&MachineState]| -> Vec<String> {
+            let found = compare_machines_of_runs(before, after);
+            found.into_iter().map(|of| of.what).collect()
+        };
+        assert_eq!(names(&[&odd], &[&quiet]), ["kernel.release", "load.busy"]);
+        let first_is_odd = [&odd, &quiet, &quiet];
+        assert_eq!(names(&first_is_odd, &[&quiet; 3]), Vec::<String>::new());
+        assert_eq!(names(&[&quiet; 3], &[&odd, &quiet, &odd]).len(), 2);
+        assert_eq!(names(&[], &[&odd]), Vec::<String>::new());
+    }
 
     #[test]
     fn what_all_cpus_have_stands_alone_and_what_some_have_stands_with_them() {

@@ -1,7 +1,7 @@
 //! An experiment's duration and power, estimated before anything is changed.
 
 use crate::{Change, InForceIn, Rules, interleaves};
-use jitterscope_analyze::compare::{Design, detectable};
+use jitterscope_analyze::compare::{Design, Tail, detectable};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub struct Estimate {
     pub known_from: usize,
     /// Standard deviation of the logarithm of a run's total.
     pub scatter: f64,
+    /// The percentiles that runs of this length cannot support, by the newest earlier run. Empty without an earlier run.
+    pub unsupported: Vec<Tail>,
     /// The smallest fall of the total, as a share, that the last look would find four times in five; null if no number
     /// of runs could.
     pub detectable_fraction: Option<f64>,
@@ -46,6 +48,8 @@ pub struct Known {
     pub around: Option<Nanos>,
     /// Totals of earlier runs of one setting on this machine, newest first.
     pub totals: Vec<f64>,
+    /// The percentiles that the newest of them cannot support.
+    pub unsupported: Vec<Tail>,
 }
 
 /// Assumed scatter of runs: that of one setting on a shared virtual machine.
@@ -67,6 +71,7 @@ pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
         run,
         around,
         ref totals,
+        ref unsupported,
     } = *known;
     let interleaved = interleaves(change, rules);
     let wait = |in_force| match in_force {
@@ -104,12 +109,13 @@ pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
     } else {
         ASSUMED
     };
-    let (design, alpha) = if interleaved {
-        (Design::Paired, last.alpha)
-    } else {
-        (Design::Unpaired, 0.05)
-    };
-    let distance = detectable(design, scatter * std::f64::consts::SQRT_2, runs[1], alpha);
+    // One after the other, arms decide no total.
+    let distance = interleaved
+        .then(|| {
+            let deviation = scatter * std::f64::consts::SQRT_2;
+            detectable(Design::Paired, deviation, runs[1], last.alpha)
+        })
+        .flatten();
     Estimate {
         schema_version: SCHEMA_VERSION,
         interleaved,
@@ -123,6 +129,7 @@ pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
         predicts: !change.predicted().is_empty(),
         known_from: if enough { logs.len() } else { 0 },
         scatter,
+        unsupported: unsupported.clone(),
         detectable_fraction: distance.map(|distance| -(-distance).exp_m1()),
     }
 }

@@ -7,6 +7,7 @@ pub use json::{auto_plan_json, outcome_json, sifted_json};
 pub use reasons::{difference, experiment_error, void_reason};
 
 use crate::compare::render;
+use crate::compare::words::supported_from;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
@@ -82,6 +83,9 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         )
     };
     let found = match of.detectable_fraction {
+        _ if !of.interleaved => "the change of the total is shown without a verdict, for runs that follow one another \
+                                 cannot tell the change from the time. A predicted culprit can be decided by its count."
+            .into(),
         Some(share) => format!(
             "{scatter}: a fall of the total by {:.0} % would be found four times in five.{}",
             share * 100.0,
@@ -94,6 +98,19 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         None => format!("{scatter}: no effect on the total could be found."),
     };
     text.wrapped("  finds   ", &found);
+    let run = of.run_ns.unwrap_or_default();
+    let tails: Vec<String> = of
+        .unsupported
+        .iter()
+        .map(|of| supported_from(of.kind, of.supported_from_ns, run))
+        .collect();
+    if !tails.is_empty() {
+        let words = format!(
+            "next to the maximum in runs of this length: {}.",
+            tails.join("; ")
+        );
+        text.wrapped("  tails   ", &words);
+    }
     text.into_text()
 }
 
@@ -175,9 +192,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if awaits {
         // There is no comparison yet.
     } else if of.across_reboot {
-        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference.".into());
+        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference, so the total has no verdict.".into());
     } else if !of.interleaved {
-        say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
+        say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference, so the total has no verdict.".into());
     }
     if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));
@@ -223,11 +240,19 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         .any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
         Verified::Yes => {
-            "Verified: the predicted culprits fell, and the total is not worse.".into()
+            "Verified: the predicted culprits fell beyond the margin, and the total did not keep what they had taken.".into()
         }
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
+        Verified::Moved if of.moved_to.is_empty() => {
+            "Not verified: moved to other culprits. The predicted culprits fell, and the total did not fall with them."
+                .into()
+        }
+        Verified::Moved => format!(
+            "Not verified: moved to {}. The predicted culprits fell, and others took over their time.",
+            of.moved_to.join(", ")
+        ),
         Verified::No => {
-            "Not verified: a predicted culprit did not fall, or the total is worse.".into()
+            "Not verified: a predicted culprit did not fall beyond the margin, or the total is worse.".into()
         }
         Verified::Undecided if total_decided => {
             "Undecided: whether the predicted culprits fell cannot be told.".into()
@@ -298,7 +323,7 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     let kept = kept.join(",");
     let words = match of.confirmed.map(|outcome| outcome.verified) {
         _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
-        Some(Verified::No) => format!(
+        Some(Verified::No | Verified::Moved) => format!(
             "The machine is as it was found, and is best left so: {kept} did not do in fresh pairs what the first runs promised, or made the total worse."
         ),
         Some(Verified::Yes | Verified::CulpritsOnly) => format!(
@@ -423,6 +448,7 @@ mod tests {
                 predicts,
                 known_from: 0,
                 scatter: 0.3,
+                unsupported: Vec::new(),
                 detectable_fraction: Some(0.2),
             };
             one_line(&estimate(&reported, "x", Style::default()))
@@ -458,6 +484,7 @@ mod tests {
                 across_reboot: false,
                 decisions: Vec::new(),
                 verified: Verified::Undecided,
+                moved_to: Vec::new(),
                 diff: None,
             };
             one_line(&outcome(&of, "It goes on.", Style::default()))

@@ -136,6 +136,9 @@ fn gate_reason(of: &GateReason) -> String {
             };
             match help {
                 MoreRuns::NotMeasured => format!("{what}: not every run has it"),
+                MoreRuns::OneAfterTheOther => {
+                    format!("{what}: the runs were recorded one after the other, not alternately")
+                }
                 MoreRuns::Some(1) => format!("{what}: 1 more run of each might decide"),
                 MoreRuns::Some(more) => format!("{what}: {more} more runs of each might decide"),
                 MoreRuns::Unknown => format!("{what}: no practical number of runs would decide"),

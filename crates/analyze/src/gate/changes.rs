@@ -165,12 +165,14 @@ fn judge(all: &[Row<'_>], needs_one: bool) -> Judged {
     }
     // What no number of runs decides takes most.
     let takes = |row: &&&Row<'_>| match row.2.undecided {
-        Some(Undecided::NotMeasured) => (2, 0),
+        Some(Undecided::NotMeasured) => (3, 0),
+        Some(Undecided::OneAfterTheOther) => (2, 0),
         _ => row.2.more_runs.map_or((1, 0), |more| (0, more)),
     };
     let most = open.iter().max_by_key(takes).copied();
     let help = match most.map(|row| (row.2.undecided, row.2.more_runs)) {
         Some((Some(Undecided::NotMeasured), _)) => MoreRuns::NotMeasured,
+        Some((Some(Undecided::OneAfterTheOther), _)) => MoreRuns::OneAfterTheOther,
         Some((_, Some(more))) => MoreRuns::Some(more),
         _ => MoreRuns::Unknown,
     };

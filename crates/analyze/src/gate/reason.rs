@@ -128,6 +128,8 @@ pub enum MoreRuns {
     NotMeasured,
     /// Perhaps this many more runs of each side.
     Some(usize),
+    /// None: the runs of one side precede those of the other.
+    OneAfterTheOther,
     Unknown,
 }
 

@@ -447,7 +447,7 @@ fn a_run_measured_as_long_as_its_cpus_or_what_was_wanted_of_them() {
 }
 
 #[test]
-fn what_rests_on_few_is_shown_and_not_judged() {
+fn a_percentile_next_to_the_maximum_is_judged_and_marked() {
     let alone = |run: &mut RunManifest| run.results = vec![result(1, &[26_000_000])];
     let found = against(one("a", 0, None, alone), one("b", 9, None, alone), &[]);
     let judged = |kind| {
@@ -466,7 +466,13 @@ fn what_rests_on_few_is_shown_and_not_judged() {
         .find(|row| row.kind == FigureKind::Wait { percentile: "99" })
         .unwrap();
     assert!(
-        wait.first[0].is_some() && wait.comparison.is_none(),
+        wait.first[0].is_some() && wait.comparison.is_some(),
+        "{wait:?}"
+    );
+    // One stall of 10 ms, of which a hundredth of the time must hold ten.
+    assert!(
+        wait.supported_from_ns
+            .is_some_and(|from| from > Nanos(9_000_000)),
         "{wait:?}"
     );
     assert!(!judged(FigureKind::Worst));

@@ -122,7 +122,8 @@ pub struct ExperimentArgs {
     /// Pairs before the first look, 8 or more; the others follow in proportion
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(super) pairs: usize,
-    /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
+    /// The share of a figure that counts as no difference; of stolen shares also 0.1 points, but at most half of the
+    /// baseline's
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     pub(super) margin: f64,
     /// The longest wait until a change is undone; beyond it the arms do not take turns

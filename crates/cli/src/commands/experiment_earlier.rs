@@ -3,7 +3,7 @@
 use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_probe::{PERIOD, threshold};
 use super::experiment_runners::timed;
-use jitterscope_analyze::compare::{ComparedRun, Side};
+use jitterscope_analyze::compare::{ComparedRun, Side, Tail};
 use jitterscope_experiment::Known;
 use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
@@ -41,10 +41,12 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
                 .is_none_or(|owner| is_taken_from(owner, run))
             && args.clock.kind().is_none_or(|clock| is_read_by(clock, run))
     });
+    let (totals, unsupported) = totals(alike, |run| run);
     Known {
         run: Some(args.duration),
         around,
-        totals: totals(alike, |run| run),
+        totals,
+        unsupported,
     }
 }
 
@@ -123,11 +125,12 @@ fn names_owner(line: &[String], owner: &str) -> bool {
             .any(|word| word.strip_prefix("--for=") == Some(owner))
 }
 
-/// The totals of the newest of these runs, and of those with its label and settings, newest first.
+/// The totals of the newest of these runs, and of those with its label and settings, newest first, and the percentiles
+/// that the newest cannot support.
 fn totals<'r>(
     runs: impl Iterator<Item = &'r RunEntry>,
     as_measured: fn(ComparedRun) -> ComparedRun,
-) -> Vec<f64> {
+) -> (Vec<f64>, Vec<Tail>) {
     let mut newest: Option<(&str, ComparedRun)> = None;
     let mut totals = Vec::new();
     let mut loaded = 0;
@@ -153,7 +156,8 @@ fn totals<'r>(
             newest.get_or_insert((&run.head.label, this));
         }
     }
-    totals
+    let unsupported = newest.map(|(_, run)| run.unsupported());
+    (totals, unsupported.unwrap_or_default())
 }
 
 /// Complete runs of exactly this command: its duration is both the length of a run and its total.
@@ -183,10 +187,12 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
         .map(|run| run.head.figures.duration_ns)
         .sum::<Nanos>();
     let mean = took.0.checked_div(of_it.len() as u64);
+    let (totals, unsupported) = totals(of_it.into_iter(), timed);
     Known {
         run: mean.map(Nanos),
         around: None,
-        totals: totals(of_it.into_iter(), timed),
+        totals,
+        unsupported,
     }
 }
 

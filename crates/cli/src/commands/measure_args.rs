@@ -37,6 +37,10 @@ pub struct MeasureArgs {
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,
+    /// Make this many runs, one after the other, all with the same label: runs show how runs differ
+    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["json", "output"])]
+    pub repeat: u32,
     /// How long to measure at least before that; this time does not count [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub warmup: Option<Nanos>,

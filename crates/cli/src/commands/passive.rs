@@ -1,6 +1,7 @@
 //! `record none`: watches what takes CPUs from their owners.
 
 use super::outputs::{of_recording, told_by_target};
+use super::repeat::repeated;
 use super::record::{PassiveArgs, conclude, prepare, settings};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -38,11 +39,13 @@ pub(super) fn run(args: &PassiveArgs, places: &Places) -> anyhow::Result<Exit> {
         cpus,
         events: args.events.grain(),
     };
-    let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
-    let outputs = of_recording(&args.kept.output);
-    let outcome = record_passive(&machine, &settings, outputs, &stop, &mut line);
-    line.clear();
-    conclude(args, outcome.map_err(usage_if_asked_wrongly)?)
+    repeated(args.repeat, &stop, || {
+        let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
+        let outputs = of_recording(&args.kept.output);
+        let outcome = record_passive(&machine, &settings, outputs, &stop, &mut line);
+        line.clear();
+        conclude(args, outcome.map_err(usage_if_asked_wrongly)?)
+    })
 }
 
 /// The owners.

@@ -1,12 +1,14 @@
 //! `record`: the main command.
 
 use super::leftovers;
+use super::machine_threshold;
 use super::machine_tuning;
 use super::measure_args::{EventsArg, MeasureArgs, ProbedArgs, SleepArgs};
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
 use super::passive;
 use super::pipeline::{self, PipelineArgs};
 use super::recording_args::kib;
+use super::repeat::repeated;
 use super::report::{Form, print_run};
 use super::require::require;
 use crate::exit::{Exit, UnavailableError, UsageError};
@@ -210,14 +212,22 @@ fn measure(
         events: (!probed.no_trace).then(|| args.events.grain()),
         graph: probed.graph.clone(),
     };
-    let mut line = ProgressLine::new(args.quiet, probe);
-    let extra = Extra {
-        outputs: of_recording(&args.kept.output),
-        ..Extra::default()
-    };
-    let outcome = record(&machine, &settings, extra, &stop, &mut line);
-    line.clear();
-    conclude(args, outcome.map_err(usage_if_asked_wrongly)?)
+    repeated(args.repeat, &stop, || {
+        let mut line = ProgressLine::new(args.quiet, probe);
+        let known = || {
+            let clock = machine_threshold::clock(&machine, settings.run.clock)?;
+            machine_threshold::of_machine(&settings.run.runs_dir, &machine, clock)
+        };
+        let chooses = sleep.is_none() && settings.threshold.is_none();
+        let extra = Extra {
+            outputs: of_recording(&args.kept.output),
+            shortest: chooses.then(known).flatten().map(|of| of.threshold),
+            ..Extra::default()
+        };
+        let outcome = record(&machine, &settings, extra, &stop, &mut line);
+        line.clear();
+        conclude(args, outcome.map_err(usage_if_asked_wrongly)?)
+    })
 }
 
 fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {

@@ -356,13 +356,14 @@ fn nothing_became_worse_only_where_everything_is_known_not_to_have() {
         for n in 0..8 {
             let mut run = rivals(label);
             run.manifest.attributed = attributed;
-            run.manifest.clock_start.realtime_ns += (at + n) * 1_000_000_000;
+            // Alternately.
+            run.manifest.clock_start.realtime_ns += (at + 10 * n) * 1_000_000_000;
             store(&run, dir.path());
         }
     };
     several("SAME", 100, true);
-    several("AGAIN", 200, true);
-    several("BLIND", 300, false);
+    several("AGAIN", 102, true);
+    several("BLIND", 104, false);
     holds(
         dir.path(),
         &["diff", "SAME", "AGAIN"],
