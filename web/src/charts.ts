@@ -8,7 +8,7 @@ import { mark, SERIES } from "./look.js";
 import { aligned, leftOut, namesOfSeries, next, nines as ninesOf } from "./pick.js";
 import { marks } from "./scale.js";
 
-const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5]];
+const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5], [9, 3, 2, 3, 2, 3], [1, 3]];
 
 const stepped = uPlot.paths.stepped?.({ align: 1 }) ?? null;
 

@@ -53,6 +53,7 @@ interface Head {
   version: number;
   /** Whether the page's server has more of the run. */
   served: boolean;
+  trace_complete: boolean;
   run: {
     id: string;
     label: string;

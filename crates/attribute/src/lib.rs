@@ -30,6 +30,7 @@ mod sent;
 mod subjects;
 mod tally;
 mod threads;
+mod uncharged;
 mod view;
 mod windows;
 

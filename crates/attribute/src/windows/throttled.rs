@@ -3,8 +3,9 @@
 //! The kernel counts how long each group was throttled, and a record shows when the throttling ended: the function of
 //! the group's timer, or the call by which another CPU's timer forwards it. Throttling begins when the victim's group
 //! leaves the CPU. So other threads' time on the CPU from then on belongs to the quota, up to the last such record and
-//! up to the counted time. Each level above the victim gets its share of the counted time. An idle CPU while a thread
-//! is runnable has no other explanation.
+//! up to the counted time. A process that writes the quota ends throttling without a record: then the counted time alone
+//! decides. Each level above the victim gets its share of the counted time. An idle CPU while a thread is runnable has
+//! no other explanation.
 
 use crate::bandwidth::{Bandwidth, Rise};
 use crate::culprits::{self, Waits, Withheld, WithheldTurns};
@@ -90,7 +91,10 @@ pub(crate) fn mark(window: &mut Window, of: &Throttling<'_>) {
     let Some(first) = stretches.first() else {
         return;
     };
-    let ended = Ended::of(window, first.from, of);
+    let mut ended = Ended::of(window, first.from, of);
+    if rises.iter().any(|rise| rise.changed) {
+        ended.last = None;
+    }
     let counted = counted(window, &stretches, &ended, rises, of);
     let limited = shorten(stretches, &ended, &counted, of);
     for stretch in limited
@@ -218,7 +222,7 @@ fn shorten(
     counted: &Counted,
     of: &Throttling<'_>,
 ) -> Vec<Stretch> {
-    // If records on this CPU show the end of throttling, and there is none, only a change of the quota can have ended
+    // If records on this CPU show the end of throttling, and none counts here, only a change of the quota can have ended
     // it.
     let untold = ended.last.is_none() && of.bandwidth.tells(of.cpu);
     let part = |rise: &Rise| {

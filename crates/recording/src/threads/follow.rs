@@ -262,11 +262,17 @@ impl<F: TakesRecords> Follow<F> {
         self.records.follower.quotas(self.events.count_quotas());
         self.records.hand_over(now, &self.events.names);
         self.now = now;
-        if !self.charged && self.records.follower.needs_charges() {
-            self.charged = true;
-            self.events.record_charges();
+        if self.records.follower.needs_charges() {
+            self.charge();
         }
         Ok(())
+    }
+
+    /// Records the scheduler's charges from now on.
+    pub(crate) fn charge(&mut self) {
+        if !std::mem::replace(&mut self.charged, true) {
+            self.events.record_charges();
+        }
     }
 
     /// Everything drained has become rows.

@@ -31,6 +31,8 @@ struct Header {
     version: u32,
     /// Whether the page's server can supply more of the run: [`stall`].
     served: bool,
+    /// Whether the run keeps all of its trace.
+    trace_complete: bool,
     run: Run,
     lanes: Vec<String>,
     /// The CPU of each lane; 0 for a thread's.
@@ -210,6 +212,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     let header = Header {
         version: VERSION,
         served,
+        trace_complete: run.summary.trust.raw_trace_complete,
         run: Run {
             id: run.summary.run.id.clone(),
             label: crate::style::tame(&run.summary.run.label),

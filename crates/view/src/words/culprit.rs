@@ -2,11 +2,11 @@
 
 use super::sender::id;
 use super::verdicts;
-use crate::style::tame;
+use crate::style::{fit_apart, tame};
 use jitterscope_analyze::{Common, CulpritRow, KnownName, RecorderThread, common};
 use jitterscope_model::{
-    About, CulpritKind, Meanwhile, Nanos, Phase, SchedClass, Subject, SumRow, Task, TimerSource,
-    Verdict, Work,
+    About, CulpritKind, Meanwhile, Nanos, Phase, Quota, SchedClass, Subject, SumRow, Task,
+    TimerSource, Verdict, Work,
 };
 
 /// `thread bash`.
@@ -59,6 +59,26 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
         Subject::Verdict(of, about) => verdict(*of, about, threads),
         Subject::Others(_) => String::new(),
         Subject::Unknown { detail, .. } => detail.to_string(),
+    })
+}
+
+/// A quota with the name of its control group cut to `width` columns, so that it differs from those of the `others`.
+pub(crate) fn group_apart<'s>(
+    subject: &Subject,
+    others: impl IntoIterator<Item = &'s Subject>,
+    width: usize,
+) -> Subject {
+    let Subject::Quota(quota) = subject else {
+        return subject.clone();
+    };
+    let group = |other: &'s Subject| match other {
+        Subject::Quota(quota) => Some(&*quota.cgroup),
+        _ => None,
+    };
+    let others = others.into_iter().filter_map(group);
+    Subject::Quota(Quota {
+        cgroup: fit_apart(&quota.cgroup, others, width).into(),
+        ..quota.clone()
     })
 }
 
