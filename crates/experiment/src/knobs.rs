@@ -4,7 +4,7 @@ use crate::{Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign,
+    Goal, HostWriter, InForce, InForceBy, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign,
     StateDir, Who, apply, plan, realtime_ns, rollback_only, status,
 };
 
@@ -102,7 +102,7 @@ impl KnobChange {
         if ours.is_empty() {
             return Ok(InForceIn::Now);
         }
-        let mut hands = MachineHands::new(&self.machine);
+        let mut hands = HostWriter::new(&self.machine);
         // A value set by another program meanwhile is kept as intended.
         let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
             .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
@@ -134,7 +134,7 @@ fn wait(by: Option<&InForceBy>) -> InForceIn {
 
 impl Change for KnobChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
-        let mut hands = MachineHands::new(&self.machine);
+        let mut hands = HostWriter::new(&self.machine);
         let who = Who {
             at_realtime_ns: realtime_ns(),
             ..self.who.clone()

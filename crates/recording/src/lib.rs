@@ -20,7 +20,7 @@ mod feed;
 mod gaps;
 mod graph;
 mod hints;
-mod home;
+mod housekeeping;
 mod identities;
 mod interval_lengths;
 mod kernel_events;

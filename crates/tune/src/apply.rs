@@ -1,9 +1,9 @@
 //! Applies a plan: each change is journaled, made and read back.
 
 use crate::gone::GoneBecause;
-use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
+use crate::machine_writer::MachineWriter;
 use crate::op::{Op, Outcome};
 use crate::permit;
 use crate::plan::Plan;
@@ -138,7 +138,7 @@ fn may_merge(state: &State, plan: &Plan, boot: &str) -> Result<bool, ApplyError>
 /// Nothing was changed: another process is changing the machine, an earlier apply must be settled first, or the journal
 /// cannot be written. If the journal fails partway, the error stops the apply there.
 pub fn apply(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     dir: &StateDir,
     plan: &Plan,
     who: Who,
@@ -213,7 +213,7 @@ pub fn apply(
 
 /// Makes one change. Returns it with what it overwrote, and its result.
 fn step(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     journal: &mut Journal,
     seq: u64,
     knob: &str,

@@ -3,9 +3,9 @@
 use crate::apply::boot_id;
 use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
-use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Journal, Record, State, Step};
+use crate::machine_writer::MachineWriter;
 use crate::op::{Op, Outcome, Standing, classify, exact_file};
 use crate::permit;
 use crate::persist::{self, PERSIST, Without};
@@ -171,7 +171,7 @@ impl RollbackReport {
 /// # Errors
 /// Another process is changing the machine, or the journal cannot be read or written.
 pub fn rollback(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     dir: &StateDir,
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
 ) -> Result<RollbackReport, StateError> {
@@ -187,7 +187,7 @@ pub fn rollback(
 /// One of the knobs has no applied change; another process is changing the machine, or the journal cannot be read or
 /// written.
 pub fn rollback_only(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     dir: &StateDir,
     knobs: &[String],
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
@@ -220,7 +220,7 @@ pub fn rollback_only(
 /// Removes the chosen steps' values from the drop-ins, each as a new step on top of the one that made the drop-in.
 /// Returns the drop-ins that still contain some of them.
 fn forget_at_boot(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     locked: &Locked,
     state: &State,
     chosen: &dyn Fn(&Step) -> bool,
@@ -295,7 +295,7 @@ fn forget_at_boot(
 }
 
 fn undo_steps(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     locked: &Locked,
     state: &State,
     chosen: &dyn Fn(&Step) -> bool,
@@ -424,7 +424,7 @@ fn is_file_of(op: &Op, made: &Op) -> bool {
 }
 
 fn undo(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     step: &Step,
     rebooted: bool,
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
@@ -471,7 +471,7 @@ fn undo(
     }
 }
 
-fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
+fn restore(hands: &mut dyn MachineWriter, step: &Step) -> Undoing {
     match step.op.undo(hands) {
         Ok(()) => Undoing::Restored,
         Err(e) => match step.op.standing(hands.machine()) {
@@ -537,7 +537,7 @@ fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> 
     found
 }
 
-fn free_heirs(hands: &mut dyn Hands, heirs: Vec<Op>) -> usize {
+fn free_heirs(hands: &mut dyn MachineWriter, heirs: Vec<Op>) -> usize {
     heirs
         .into_iter()
         .filter(|op| op.standing(hands.machine()) == Standing::Ours && op.undo(hands).is_ok())

@@ -153,7 +153,7 @@ fn judge(all: &[Row<'_>], needs_one: bool) -> Judged {
         return undecided(GateReason::NothingCompared);
     }
     // How much of its margin a figure may have used up.
-    let used = |row: &Row<'_>| match row.2.interval_90 {
+    let used = |row: &Row<'_>| match row.2.equivalence_interval {
         Some(interval) => interval.high / row.2.margin.max(f64::MIN_POSITIVE),
         None => f64::NEG_INFINITY,
     };

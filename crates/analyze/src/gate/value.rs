@@ -51,7 +51,9 @@ impl SeenChange {
             by: comparison.change,
             interval: comparison.interval,
             probability: comparison.probability,
-            at_most: comparison.interval_90.map(|interval| interval.high),
+            at_most: comparison
+                .equivalence_interval
+                .map(|interval| interval.high),
             margin: comparison.margin,
         }
     }

@@ -3,7 +3,7 @@
 use crate::bandwidth::Bandwidth;
 use crate::culprits::{Naming, Waits};
 use crate::lateness::{Expiries, late_ticks};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
 use crate::uncharged::Uncharged;
@@ -53,7 +53,7 @@ pub(super) struct Cpus {
 pub(super) struct Asking<'a> {
     pub(super) thread: ThreadRef,
     pub(super) senders: &'a Senders,
-    pub(super) lexicon: &'a dyn Lexicon,
+    pub(super) resolver: &'a dyn NameResolver,
     pub(super) bandwidth: &'a Bandwidth,
     /// When it began to wait for this CPU, if its switches there do not show it.
     pub(super) waits: Option<Waits>,
@@ -254,7 +254,7 @@ impl Cpus {
         let Asking {
             thread,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits,
         } = *asking;
@@ -264,7 +264,7 @@ impl Cpus {
             victim,
             waits: waits.as_slice(),
             bandwidth,
-            lexicon,
+            resolver,
             rate: self.rate,
             is_over,
         };
@@ -274,7 +274,7 @@ impl Cpus {
             victim,
             names,
             senders,
-            lexicon,
+            resolver,
             quotas: &window.quotas,
             folded: false,
         };
@@ -285,7 +285,7 @@ impl Cpus {
                     window,
                     victim,
                     &mut cpu.expiries.borrow_mut(),
-                    lexicon,
+                    resolver,
                     self.rate,
                 ),
                 cpu.uncharged.within(window.from, window.until).collect(),

@@ -9,7 +9,7 @@
 
 use super::follower::ThreadFollower;
 use super::state::State;
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use jitterscope_model::{
     Comm, DrainTurn, ExecutionContext, KernelEvent, Nanos, StoppedBy, TickRate, Ticks,
 };
@@ -88,7 +88,7 @@ impl Freezes {
 
 impl ThreadFollower {
     /// A thread is woken: if it was frozen, it was stopped and did not sleep.
-    pub(super) fn thawed(&mut self, event: &KernelEvent, tid: i32, lexicon: &dyn Lexicon) {
+    pub(super) fn thawed(&mut self, event: &KernelEvent, tid: i32, resolver: &dyn NameResolver) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
         };
@@ -106,8 +106,8 @@ impl ThreadFollower {
         let Some(since) = at_once.then_some(thread.since).or_else(in_place) else {
             return;
         };
-        let process = |tid, comm| lexicon.identity(tid, comm).tgid.unwrap_or(tid);
-        let waker = lexicon.comm(event.tid).map(|comm| Comm::new(&comm));
+        let process = |tid, comm| resolver.identity(tid, comm).tgid.unwrap_or(tid);
+        let waker = resolver.comm(event.tid).map(|comm| Comm::new(&comm));
         let of_its_own =
             waker.is_some_and(|comm| process(event.tid, comm) == process(tid, thread.id.comm));
         if of_its_own {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::lexicon::NoNames;
+use crate::name_resolver::NoNames;
 use crate::{Attributor, AttributorSettings};
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, SchedClass, StallId,

@@ -1,7 +1,7 @@
 //! The frames of one window, named on demand.
 
 use super::numbered::{CulpritNo, NumberedCulprits};
-use crate::culprits::{self, Naming, Origin, Waits, Withheld, WithheldTurns};
+use crate::culprits::{self, Naming, Origin, Unschedulable, UnschedulableTurns, Waits};
 use crate::occupancy::{Class, Frame, Slice, Window};
 use jitterscope_model::{
     Confidence, Culprit, CulpritKind, Evidence, Part, Subject, TickRate, Ticks, Verdict,
@@ -17,7 +17,7 @@ pub(crate) struct Named<'a> {
     /// folded window may have very many frames.
     folded: Vec<bool>,
     /// By frame: what kept the victim from running in that turn.
-    withheld: WithheldTurns,
+    withheld: UnschedulableTurns,
     pub(crate) rate: TickRate,
     /// Times in which a tick was due in another thread's turn and did not come, as [`late_ticks`] has them.
     ///
@@ -274,12 +274,12 @@ impl<'a> Named<'a> {
     }
 
     /// What kept the victim from running in the turn of a frame; a worker's items belong to its turn.
-    fn withheld(&self, index: u32) -> Withheld {
+    fn withheld(&self, index: u32) -> Unschedulable {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
         if own {
             self.withheld.at(self.window.root(index))
         } else {
-            Withheld::No
+            Unschedulable::No
         }
     }
 

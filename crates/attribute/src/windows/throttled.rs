@@ -8,8 +8,8 @@
 //! no other explanation.
 
 use crate::bandwidth::{Bandwidth, Rise};
-use crate::culprits::{self, Waits, Withheld, WithheldTurns};
-use crate::lexicon::Lexicon;
+use crate::culprits::{self, Unschedulable, UnschedulableTurns, Waits};
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Class, Frame, Window};
 use jitterscope_model::{CpuId, KernelAddr, Nanos, TickRate, Ticks};
 
@@ -37,7 +37,7 @@ pub(crate) struct Throttling<'a> {
     /// When it began to wait, in addition to its switches.
     pub(crate) waits: &'a [Waits],
     pub(crate) bandwidth: &'a Bandwidth,
-    pub(crate) lexicon: &'a dyn Lexicon,
+    pub(crate) resolver: &'a dyn NameResolver,
     pub(crate) rate: TickRate,
     /// Whether the wait is over: then counted time that it gets is not available to other waits.
     pub(crate) is_over: bool,
@@ -117,7 +117,7 @@ impl Ended {
         let folded = window.slices.iter().any(|slice| slice.folded);
         let unthrottles = |frame: &&Frame| {
             matches!(frame.class, Class::HrtimerFunction | Class::Call)
-                && UNTHROTTLES.contains(&&*asked.lexicon.function(KernelAddr(frame.subject)))
+                && UNTHROTTLES.contains(&&*asked.resolver.function(KernelAddr(frame.subject)))
         };
         let mut ended = Ended {
             first: window.until,
@@ -142,7 +142,7 @@ impl Ended {
 fn stretches(
     window: &Window,
     of: &Throttling<'_>,
-    withheld: &WithheldTurns,
+    withheld: &UnschedulableTurns,
     rises: &[Rise],
 ) -> Vec<Stretch> {
     let [exit, aside] = [LONGEST_IDLE_EXIT, SETS_ITSELF_ASIDE].map(|time| of.rate.ticks(time));
@@ -157,9 +157,11 @@ fn stretches(
             continue;
         }
         let since = match withheld.at(index) {
-            Withheld::Idle => frame.start,
-            Withheld::LeavesIdle(since) if frame.end.since(since.max(frame.start)) > exit => since,
-            Withheld::Perhaps(since) => since,
+            Unschedulable::Idle => frame.start,
+            Unschedulable::LeavesIdle(since) if frame.end.since(since.max(frame.start)) > exit => {
+                since
+            }
+            Unschedulable::Perhaps(since) => since,
             _ => continue,
         };
         if std::mem::take(&mut ran) {

@@ -1,7 +1,7 @@
 //! The states of a followed thread, and the reports about them.
 
 use crate::common::*;
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Following, NameResolver, Start, ThreadFollower};
 use jitterscope_model::{
     Comm, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy,
     TaskIdentity, ThreadRef, Ticks,
@@ -160,7 +160,7 @@ fn time_beyond_the_schedulers_charge_is_less_sure_and_no_other() {
 /// Assigns every thread to one process.
 struct Learns(Cell<Option<i32>>);
 
-impl Lexicon for Learns {
+impl NameResolver for Learns {
     fn function(&self, addr: KernelAddr) -> Name {
         Names.function(addr)
     }

@@ -1,8 +1,8 @@
 //! `record none`: watches what takes CPUs from their owners.
 
 use super::outputs::{of_recording, told_by_target};
-use super::repeat::repeated;
 use super::record::{PassiveArgs, conclude, prepare, settings};
+use super::repeat::repeated;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;

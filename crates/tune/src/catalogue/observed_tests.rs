@@ -1,11 +1,11 @@
 //! Checks on machines made of a few files.
 
 use super::*;
-use crate::paper::{Paper, goal};
+use crate::fake_machine::{FakeMachine, goal};
 use std::os::unix::fs::symlink;
 
 fn look(of: fn(&Machine, &Goal) -> Look, files: &[(&str, &str)]) -> Look {
-    of(&Paper::of(files).machine, &goal("2-3", "0-1"))
+    of(&FakeMachine::of(files).machine, &goal("2-3", "0-1"))
 }
 
 /// The wanted value for `current` in `path`.
@@ -16,7 +16,7 @@ fn ask(
     current: &str,
 ) -> Option<String> {
     of(Spot {
-        machine: &Paper::of(files).machine,
+        machine: &FakeMachine::of(files).machine,
         goal: &goal("2-3", "0-1"),
         path,
         current,
@@ -151,8 +151,8 @@ fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
     );
     assert_eq!(found(&three), wrong);
     // A single queue is acceptable even if no housekeeping CPU is left.
-    let paper = Paper::of(&[(queue("a", "rx-0").as_str(), "")]);
-    assert_eq!(nic_queues(&paper.machine, &goal("0", "")), none);
+    let fake = FakeMachine::of(&[(queue("a", "rx-0").as_str(), "")]);
+    assert_eq!(nic_queues(&fake.machine, &goal("0", "")), none);
 }
 
 #[test]
@@ -179,11 +179,11 @@ fn the_watchdog_keeps_the_cpus_that_are_not_isolated() {
 #[test]
 fn whoever_holds_performance_events_is_named_but_for_ourselves() {
     let open = |pid: &str, target: &str| {
-        let paper = Paper::of(&[(&format!("/proc/{pid}/comm"), "perf\n")]);
-        let folder = paper.machine.path(format!("/proc/{pid}/fd"));
+        let fake = FakeMachine::of(&[(&format!("/proc/{pid}/comm"), "perf\n")]);
+        let folder = fake.machine.path(format!("/proc/{pid}/fd"));
         std::fs::create_dir_all(&folder).unwrap();
         symlink(target, folder.join("3")).unwrap();
-        perf_users(&paper.machine, &goal("2-3", "0-1"))
+        perf_users(&fake.machine, &goal("2-3", "0-1"))
     };
     let event = "anon_inode:[perf_event]";
     let programs = vec![program("perf", 77)];
