@@ -206,7 +206,7 @@ mod tests {
         let mut settings = MachineSettings::default();
         let governor = "processors.frequency.governor";
         let word = |n: u32| {
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 "performance"
             } else {
                 "powersave"
