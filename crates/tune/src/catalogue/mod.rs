@@ -73,7 +73,13 @@ mod tests {
         assert_eq!(similar("GOVERNORS"), ["governor"]);
         assert_eq!(
             similar("rcu-no"),
-            ["rcu-nocbs", "rcu-nocb-poll", "rcu-normal", "rcu-patience"]
+            [
+                "rcu-nocbs",
+                "rcu-nocb-poll",
+                "rcu-normal",
+                "rcu-patience",
+                "rcu-prio"
+            ]
         );
         assert_eq!(similar("vm"), ["vmstat", "kvm-host"]);
         assert!(similar("zzz").is_empty());
