@@ -115,11 +115,6 @@ pub trait Change {
         Vec::new()
     }
 
-    /// The knobs that it sets, including those that others need.
-    fn knobs(&self) -> &[String] {
-        &[]
-    }
-
     fn describe(&self) -> String;
 }
 

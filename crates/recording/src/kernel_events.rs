@@ -284,11 +284,10 @@ impl KernelEvents {
             throttled,
             members,
             frozen,
-            held,
             ..
         } = std::mem::take(&mut self.counted);
         (turn.quotas_read, turn.throttled) = (quotas_read, throttled);
-        (turn.members, turn.frozen, turn.held) = (members, frozen, held);
+        (turn.members, turn.frozen) = (members, frozen);
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
     }

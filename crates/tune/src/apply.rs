@@ -1,9 +1,9 @@
 //! Applies a plan: each change is journaled, made and read back.
 
 use crate::gone::GoneBecause;
+use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
-use crate::machine_writer::MachineWriter;
 use crate::op::{Op, Outcome};
 use crate::permit;
 use crate::plan::Plan;
@@ -11,7 +11,6 @@ use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
-use serde::Serialize;
 
 /// What to do if the kernel refuses a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,12 +58,11 @@ pub struct Applied {
 }
 
 /// The result of a plan.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct ApplyReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// The attempted changes, in order. In JSON, view adds the words.
-    #[serde(skip)]
+    /// The attempted changes, in order.
     pub applied: Vec<Applied>,
     /// Number of changes skipped after a refusal.
     pub not_tried: usize,
@@ -138,7 +136,7 @@ fn may_merge(state: &State, plan: &Plan, boot: &str) -> Result<bool, ApplyError>
 /// Nothing was changed: another process is changing the machine, an earlier apply must be settled first, or the journal
 /// cannot be written. If the journal fails partway, the error stops the apply there.
 pub fn apply(
-    hands: &mut dyn MachineWriter,
+    hands: &mut dyn Hands,
     dir: &StateDir,
     plan: &Plan,
     who: Who,
@@ -213,7 +211,7 @@ pub fn apply(
 
 /// Makes one change. Returns it with what it overwrote, and its result.
 fn step(
-    hands: &mut dyn MachineWriter,
+    hands: &mut dyn Hands,
     journal: &mut Journal,
     seq: u64,
     knob: &str,

@@ -61,8 +61,6 @@ pub enum KnobReason {
     NoGuests,
     /// KVM's parameters cannot be read.
     KvmUnreadable,
-    /// Kernel threads of these CPUs cannot be seen.
-    KernelThreadsHidden,
 }
 
 impl KnobReason {
@@ -93,8 +91,7 @@ impl KnobReason {
             | KnobReason::NoVirtualMachine
             | KnobReason::ProcessorUnknown
             | KnobReason::NoGuests
-            | KnobReason::KvmUnreadable
-            | KnobReason::KernelThreadsHidden => false,
+            | KnobReason::KvmUnreadable => false,
         }
     }
 

@@ -89,7 +89,7 @@ fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_machine::FakeMachine;
+    use crate::paper::Paper;
 
     const PF_KTHREAD: u64 = 0x0020_0000;
 
@@ -116,7 +116,7 @@ mod tests {
             stat(PF_KTHREAD, 2),
             stat(PF_KTHREAD | PF_NO_SETAFFINITY, 2),
         );
-        let fake = FakeMachine::of(&[
+        let paper = Paper::of(&[
             ("/proc/20/task/21/stat", &user),
             ("/proc/20/task/21/status", &status("0-3")),
             ("/proc/20/task/20/stat", &kernel),
@@ -131,7 +131,7 @@ mod tests {
             ("/proc/20/comm", "twenty\n"),
             ("/proc/3/comm", "three\n"),
         ]);
-        let machine = &fake.machine;
+        let machine = &paper.machine;
         let reported = |t: Thread| {
             (
                 t.pid,

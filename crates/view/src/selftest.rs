@@ -1,6 +1,5 @@
 //! A selftest's report: plain text, at most 80 columns wide, and JSON.
 
-use crate::json::{Worded, worded};
 use crate::style::wrap_whole;
 use crate::words;
 use jitterscope_inject::{DisturbKind, Expectation};
@@ -97,14 +96,23 @@ fn share(part: u64, whole: u64) -> String {
 /// The report as data, with the sentences `reason` and `said` beside it.
 #[must_use]
 pub fn json(of: &SelftestReport) -> impl Serialize {
-    let skipped = of.skipped.iter();
+    let SelftestReport {
+        schema_version,
+        rows,
+        skipped,
+        passed,
+    } = of;
     ReportJson {
-        schema_version: of.schema_version,
-        rows: of.rows.iter().map(RowJson::of).collect(),
+        schema_version: *schema_version,
+        rows: rows.iter().map(RowJson::of).collect(),
         skipped: skipped
-            .map(|of| worded(of, [("reason", skip_cause(&of.cause))]))
+            .iter()
+            .map(|of| SkippedJson {
+                of,
+                reason: skip_cause(&of.cause),
+            })
             .collect(),
-        passed: of.passed,
+        passed: *passed,
     }
 }
 
@@ -112,7 +120,7 @@ pub fn json(of: &SelftestReport) -> impl Serialize {
 struct ReportJson<'a> {
     schema_version: u32,
     rows: Vec<RowJson<'a>>,
-    skipped: Vec<Worded<'a, SkippedKind>>,
+    skipped: Vec<SkippedJson<'a>>,
     passed: bool,
 }
 
@@ -127,7 +135,7 @@ struct RowJson<'a> {
     controls: u64,
     named_when_shifted: u64,
     length_error: Option<f64>,
-    wrong: Vec<Worded<'a, WrongVerdict>>,
+    wrong: Vec<WrongJson<'a>>,
     passed: bool,
     shortfall: Option<&'a Shortfall>,
     reason: String,
@@ -161,13 +169,30 @@ impl RowJson<'_> {
             length_error: *length_error,
             wrong: wrong
                 .iter()
-                .map(|of| worded(of, [("said", instead(&of.instead))]))
+                .map(|of| WrongJson {
+                    of,
+                    said: instead(&of.instead),
+                })
                 .collect(),
             passed: *passed,
             shortfall: short.as_ref(),
             reason: shortfall(of),
         }
     }
+}
+
+#[derive(Serialize)]
+struct WrongJson<'a> {
+    #[serde(flatten)]
+    of: &'a WrongVerdict,
+    said: String,
+}
+
+#[derive(Serialize)]
+struct SkippedJson<'a> {
+    #[serde(flatten)]
+    of: &'a SkippedKind,
+    reason: String,
 }
 
 /// Why a kind did not pass; empty if it did.

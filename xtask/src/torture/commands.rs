@@ -97,6 +97,7 @@ pub const KINDS: &[Kind] = &[
         3000,
         &[
             "record",
+            "--probe",
             "none",
             "--for",
             "no-such-thread",

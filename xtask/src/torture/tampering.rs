@@ -30,6 +30,7 @@ const KINDS: [(&str, &[&str]); 5] = [
         "record none",
         &[
             "record",
+            "--probe",
             "none",
             "--for",
             "no-such-thread",

@@ -1,10 +1,8 @@
 //! Families of hypotheses that share one alpha.
 
 use super::flips::sign_flips;
-use super::max_t::MaxT;
 use super::poisson::{Count, two_counts};
 use super::shuffles::{Arms, permutations};
-use super::verdict::Tested;
 use super::{Comparison, Design, Grain, Margin, holm};
 
 /// A figure of two arms, one number a run.
@@ -18,18 +16,18 @@ pub struct Hypothesis {
     pub margin: Margin,
     /// Seconds of observation in each arm.
     pub seconds: [f64; 2],
-    /// Counts, if one run of each arm, or one stretch of time of each, may decide the figure.
+    /// Counts, if single runs may decide the figure.
     pub counts: Option<SingleCounts>,
     /// The resolution of the figure: no interval is narrower.
     pub grain: Grain,
 }
 
-/// The count of each arm, in its single run or its single stretch of time.
+/// The count in the single run of each arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SingleCounts {
     pub first: Count,
     pub second: Count,
-    /// The largest [`super::dispersion`] of the two, within runs and between them; `None` if unknown.
+    /// The larger [`super::dispersion`] of the two; `None` if unknown.
     pub dispersion: Option<f64>,
 }
 
@@ -40,7 +38,7 @@ enum Kind {
     Several(Arms),
 }
 
-fn kind(design: Design, hypothesis: &Hypothesis) -> Kind {
+fn kind(hypothesis: &Hypothesis) -> Kind {
     let all = |arm: &[Option<f64>]| arm.iter().copied().collect::<Option<Vec<f64>>>();
     let (Some(first), Some(second)) = (all(&hypothesis.first), all(&hypothesis.second)) else {
         return Kind::Missing;
@@ -52,9 +50,7 @@ fn kind(design: Design, hypothesis: &Hypothesis) -> Kind {
         return Kind::NotSeen([first.len(), second.len()]);
     }
     match hypothesis.counts {
-        Some(counts) if design == Design::Blocks || first.len().max(second.len()) == 1 => {
-            Kind::Single(counts)
-        }
+        Some(counts) if first.len() == 1 && second.len() == 1 => Kind::Single(counts),
         _ => Kind::Several((first, second)),
     }
 }
@@ -64,7 +60,7 @@ fn kind(design: Design, hypothesis: &Hypothesis) -> Kind {
 /// runs by Holm. A figure that neither arm saw does not cost the others anything.
 #[must_use]
 pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comparison> {
-    let kinds: Vec<Kind> = hypotheses.iter().map(|of| kind(design, of)).collect();
+    let kinds: Vec<Kind> = hypotheses.iter().map(kind).collect();
     let several: Vec<&Arms> = kinds
         .iter()
         .filter_map(|kind| {
@@ -75,24 +71,21 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
             }
         })
         .collect();
-    let tested = match design {
+    let mut of_several = match design {
         Design::Paired => sign_flips(
             &several
                 .iter()
                 .map(|(a, b)| super::distances(a, b).1)
                 .collect::<Vec<_>>(),
         ),
-        // Nothing that the test could rearrange.
-        Design::Blocks => MaxT::default(),
         Design::Unpaired => permutations(
             &several
                 .iter()
                 .map(|arms| (*arms).clone())
                 .collect::<Vec<_>>(),
         ),
-    };
-    let critical = tested.critical(alpha);
-    let mut of_several = tested.adjusted.into_iter();
+    }
+    .into_iter();
     let single: Vec<f64> = kinds
         .iter()
         .filter_map(|kind| match kind {
@@ -117,32 +110,19 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
             let tested = dispersion.is_some_and(|d| d <= 1.0);
             let probability = if tested { of_single.next() } else { None };
             let probability = probability.unwrap_or(1.0);
-            let found = Comparison::of_counts(
+            Comparison::of_counts(
                 first,
                 second,
                 dispersion,
                 hypothesis.margin,
-                (alpha, single.len()),
+                alpha,
                 probability,
-            );
-            match design {
-                Design::Blocks if hypothesis.first.len().max(hypothesis.second.len()) > 1 => {
-                    found.or_withheld()
-                }
-                _ => found,
-            }
-        }
-        Kind::Several((first, second)) if design == Design::Blocks => {
-            Comparison::of_blocks(&first, &second, hypothesis.margin, alpha)
+            )
         }
         Kind::Several((first, second)) => {
-            let tested = Tested {
-                alpha,
-                probability: of_several.next().unwrap_or(1.0),
-                critical,
-            };
+            let probability = of_several.next().unwrap_or(1.0);
             let Hypothesis { margin, grain, .. } = *hypothesis;
-            Comparison::of_runs(design, [&first, &second], grain, margin, tested)
+            Comparison::of_runs(design, [&first, &second], grain, margin, alpha, probability)
         }
     };
     hypotheses.iter().zip(kinds).map(decide).collect()

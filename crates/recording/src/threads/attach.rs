@@ -111,12 +111,7 @@ impl<'a> Target for Attaching<'a> {
                 problem: why.problem(),
             })?;
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
-        let virtual_machine = followed.virtual_machine;
-        let mut follow = Follow::new(events, followed);
-        // They show how much of a turn the host had.
-        if virtual_machine {
-            follow.charge();
-        }
+        let follow = Follow::new(events, followed);
         Ok(Attached {
             settings,
             machine: stage.machine.clone(),

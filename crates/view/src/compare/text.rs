@@ -2,8 +2,7 @@
 
 use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
-    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
-    unproven, verdict,
+    became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
 };
 use crate::lines::{counted, cpus_text};
 use crate::number;
@@ -24,8 +23,6 @@ const NAME: usize = 18;
 const CULPRIT: usize = 24;
 /// Columns of a culprit's change, with a blank after the longest word.
 const BECAME: usize = 10;
-/// The mark of a percentile that too few values lie above.
-const NEXT_TO_MAXIMUM: &str = " ^";
 /// Beyond this number of values of one side, only their middle is shown.
 const FEW: usize = 3;
 
@@ -169,6 +166,7 @@ impl Page {
             let text = format!("{what}: {before} in {}, {after} in {}", names[0], names[1]);
             if difference.incomparable {
                 let given = match difference.what {
+                    // The default threshold depends on the machine's clock.
                     ConditionKind::Threshold => " Record both with the same --threshold.",
                     ConditionKind::EventGrain => " Record both with the same --events.",
                     _ => "",
@@ -178,14 +176,7 @@ impl Page {
                     &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"),
                 );
             } else {
-                let counted = match difference.what {
-                    ConditionKind::Threshold => "; stalls of both are counted from the longer one",
-                    _ => "",
-                };
-                self.wrapped(
-                    Tone::Warning,
-                    &format!("measured differently: {text}{counted}"),
-                );
+                self.wrapped(Tone::Warning, &format!("measured differently: {text}"));
             }
         }
         for difference in against
@@ -208,15 +199,6 @@ impl Page {
 
     fn figures(&mut self, against: &Against, names: &[String; 2], sides: [&SideSummary; 2]) {
         let run = length(sides[0], sides[1]);
-        for row in against.figures.iter().filter(|row| row.is_total) {
-            let Some([observed, said]) = headline(row, names, sides, run) else {
-                continue;
-            };
-            self.line("");
-            self.wrapped(Tone::Strong, &observed);
-            let verdict = row.comparison.as_ref().map(|c| c.verdict);
-            self.wrapped(verdict.map_or(Tone::Dim, tone), &said);
-        }
         self.heading(&format!(
             "{}{:>9}{:>9}{:>8}{:>14}{:>8}  VERDICT",
             pad("FIGURE", NAME),
@@ -224,7 +206,7 @@ impl Page {
             names[1],
             "CHANGE",
             "INTERVAL",
-            "MARGIN"
+            "NOISE"
         ));
         if against.figures.is_empty() {
             self.line("Runs of this probe have no figures.");
@@ -240,28 +222,32 @@ impl Page {
         if let Some(level) = level {
             let level = format!("{:.4}", level * 100.0);
             let text = format!(
-                "interval: of the change, at {} %; margin: what counts as no difference. Less is better everywhere. \
-                 Figures without a verdict are shown only.",
+                "interval: of the change, at {} %; noise: what two samples of one setting would seem to differ by. \
+                 Less is better everywhere. Figures without a verdict are shown only.",
                 level.trim_end_matches('0').trim_end_matches('.')
             );
             self.wrapped(Tone::Dim, &text);
         }
-        if let Some(text) = next_to_maximum(&against.figures, run) {
-            self.wrapped(Tone::Dim, &format!("{} {text}", NEXT_TO_MAXIMUM.trim()));
+        for row in against.figures.iter().filter(|row| row.is_total) {
+            let Some(comparison) = &row.comparison else {
+                continue;
+            };
+            if let Some(why) = because(comparison, run) {
+                self.wrapped(
+                    Tone::Warning,
+                    &format!("{} is undecided: {why}.", figure_name(row.kind)),
+                );
+            }
         }
     }
 
     fn figure(&mut self, row: &FigureRow, sides: [&SideSummary; 2]) {
         let side = |values: &[Option<f64>]| figure(of_side(row.kind, values), row.unit);
-        let mark = match row.supported_from_ns {
-            Some(_) => NEXT_TO_MAXIMUM,
-            None => "",
-        };
-        let name = pad(&format!("{}{mark}", figure_name(row.kind)), NAME);
         let name = if row.is_total {
-            self.style.paint(Tone::Strong, &name)
+            self.style
+                .paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
         } else {
-            name
+            pad(&figure_name(row.kind), NAME)
         };
         let (a, b) = (side(&row.first), side(&row.second));
         let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));
@@ -269,16 +255,15 @@ impl Page {
             let shown = c
                 .change
                 .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
-            let margin = match c.margin {
-                0.0 => "-".into(),
-                margin => change(margin, c.scale, row.unit),
-            };
+            let noise = c
+                .noise_floor
+                .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
             line.push_str(&format!(
                 "{:>8}{:>14}{:>8}  {}",
                 format!(" {shown}"),
                 fit(&interval(c.interval, c.scale, row.unit), 13),
-                fit(margin.trim_start_matches('+'), 7),
-                self.verdict(c.verdict)
+                fit(noise.trim_start_matches('+'), 7),
+                self.verdict(c)
             ));
         } else if row.kind == FigureKind::Worst {
             // The longest value grows with the time of observation.
@@ -316,8 +301,14 @@ impl Page {
         }
     }
 
-    fn verdict(&self, of: Verdict) -> String {
-        self.style.paint(tone(of), verdict(of))
+    fn verdict(&self, comparison: &Comparison) -> String {
+        let tone = match comparison.verdict {
+            Verdict::Better => Tone::Good,
+            Verdict::Worse => Tone::Bad,
+            Verdict::Equivalent | Verdict::NotSeen => Tone::Strong,
+            Verdict::Inconclusive => Tone::Warning,
+        };
+        self.style.paint(tone, verdict(comparison.verdict))
     }
 
     fn culprits(&mut self, against: &Against, names: &[String; 2]) {
@@ -346,8 +337,8 @@ impl Page {
         let mut left_out = 0;
         for row in culprits {
             // The verdict rests on every decided prediction.
-            let decided = matches!(row.verdict, Verdict::Better | Verdict::Worse)
-                || row.predicted && row.verdict != Verdict::Inconclusive;
+            let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse)
+                || row.predicted && row.verdict() != Verdict::Inconclusive;
             if !decided {
                 let shown = if row.predicted {
                     &mut predicted_undecided
@@ -394,13 +385,18 @@ impl Page {
         let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
         // The figure with the verdict, if only one has it.
         let of = match (
-            row.verdict == row.events.verdict,
-            row.verdict == row.stolen.verdict,
+            row.verdict() == row.events.verdict,
+            row.verdict() == row.stolen.verdict,
         ) {
-            _ if row.verdict == Verdict::Inconclusive => "",
+            _ if row.verdict() == Verdict::Inconclusive => "",
             (true, false) => ", count",
             (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
             _ => "",
+        };
+        let decided = if of == ", count" {
+            &row.events
+        } else {
+            &row.stolen
         };
         let figures = [
             (rate(&row.events, |c| c.first), 7),
@@ -413,10 +409,10 @@ impl Page {
             columns(&format!("{mark}{name}"), CULPRIT, &figures),
             pad(became(row.became), BECAME),
             // The full text would not fit beside that.
-            if row.verdict == Verdict::Equivalent && !of.is_empty() {
+            if decided.verdict == Verdict::Equivalent && !of.is_empty() {
                 "equiv.".to_owned()
             } else {
-                self.verdict(row.verdict)
+                self.verdict(decided)
             },
         );
         self.line(&line);
@@ -446,7 +442,7 @@ impl Page {
                 format!(" {}", figure(c.second, unit)),
                 format!(" {shown}"),
                 fit(&interval(c.interval, c.scale, unit), 13),
-                self.verdict(c.verdict)
+                self.verdict(c)
             );
             self.line(&line);
         }
@@ -508,15 +504,6 @@ impl Page {
             );
             self.wrapped(Tone::Dim, &text);
         }
-    }
-}
-
-fn tone(verdict: Verdict) -> Tone {
-    match verdict {
-        Verdict::Better => Tone::Good,
-        Verdict::Worse => Tone::Bad,
-        Verdict::Equivalent | Verdict::NotSeen => Tone::Strong,
-        Verdict::Inconclusive => Tone::Warning,
     }
 }
 

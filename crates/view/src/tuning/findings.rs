@@ -91,10 +91,8 @@ pub fn finding(of: &Finding) -> String {
         }
         Finding::NoPerfEvents => "no program holds performance events".into(),
         Finding::PerfEvents { programs } => format!("open in {}", named(programs)),
-        Finding::NoneRuns => "none of the known tools is running".into(),
-        Finding::Running { programs } => named(programs),
-        Finding::NoRealTime => "no kernel thread there has a real-time priority above 1".into(),
-        Finding::RealTime { threads } => format!("above 1: {}", named(threads)),
+        Finding::NoMsrTool => "none of the known tools is running".into(),
+        Finding::MsrTools { programs } => named(programs),
         Finding::KvmClockSync { value } => format!("kvmclock_periodic_sync is {value}"),
     }
 }
@@ -135,8 +133,7 @@ pub fn wanted(of: &Wanted) -> String {
         Wanted::IrqbalanceOff { cpus } => format!("stopped, or IRQBALANCE_BANNED_CPULIST={cpus}"),
         Wanted::QueuesAtMost { most } => format!("at most {most} receive queues"),
         Wanted::NoPerfEvents => "no open performance events".into(),
-        Wanted::NoneRuns => "none running, or on housekeeping CPUs only".into(),
-        Wanted::NoRealTime => "no real-time priority above 1".into(),
+        Wanted::NoMsrTool => "none running, or on housekeeping CPUs only".into(),
         Wanted::Value { value } => (*value).to_owned(),
     }
 }
@@ -209,7 +206,7 @@ mod tests {
             })
             .to_vec();
         assert_eq!(
-            finding(&Finding::Running {
+            finding(&Finding::MsrTools {
                 programs: programs.clone()
             }),
             "pcm (pid 9), turbostat (pid 9)"

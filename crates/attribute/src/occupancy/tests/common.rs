@@ -101,7 +101,7 @@ struct Open {
     key: u64,
 }
 
-pub(super) struct FakeCpu {
+pub(super) struct Paper {
     pub(super) events: Vec<KernelEvent>,
     pub(super) truth: Stretches,
     pub(super) now: u64,
@@ -113,10 +113,10 @@ pub(super) struct FakeCpu {
     threaded: bool,
 }
 
-impl FakeCpu {
+impl Paper {
     /// Begins with the victim running.
-    pub(super) fn new(threaded: bool) -> FakeCpu {
-        FakeCpu {
+    pub(super) fn new(threaded: bool) -> Paper {
+        Paper {
             events: Vec::new(),
             truth: Vec::new(),
             now: 0,
@@ -128,14 +128,14 @@ impl FakeCpu {
         }
     }
 
-    pub(super) fn play(acts: &[Act], threaded: bool) -> FakeCpu {
-        let mut fake = FakeCpu::new(threaded);
+    pub(super) fn play(acts: &[Act], threaded: bool) -> Paper {
+        let mut paper = Paper::new(threaded);
         for act in acts {
-            fake.act(*act);
+            paper.act(*act);
         }
-        let now = fake.now + 1;
-        fake.until(now);
-        fake
+        let now = paper.now + 1;
+        paper.until(now);
+        paper
     }
 
     fn who(&self) -> Who {

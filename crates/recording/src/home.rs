@@ -5,20 +5,17 @@ use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{confine_current_thread, current_affinity, thread_usage};
 
 /// Confines the calling thread to unmeasured CPUs. Dropping it restores the affinity.
-pub(crate) struct HousekeepingAffinity {
+pub(crate) struct Home {
     before: CpuSet,
     /// The CPUs that it is confined to; empty if every allowed CPU is measured.
     pub(crate) helpers: CpuSet,
     cpu_time_before: Nanos,
 }
 
-impl HousekeepingAffinity {
+impl Home {
     /// Leaves the `measured` CPUs. If no other CPU is allowed, uses `shared`: better one measured CPU that is known to
     /// run our threads than all of them.
-    pub(crate) fn leave(
-        measured: &CpuSet,
-        shared: Option<CpuId>,
-    ) -> Result<HousekeepingAffinity, RecordError> {
+    pub(crate) fn leave(measured: &CpuSet, shared: Option<CpuId>) -> Result<Home, RecordError> {
         let before = current_affinity().map_err(|source| RecordError::Machine {
             what: "the affinity mask",
             source,
@@ -34,7 +31,7 @@ impl HousekeepingAffinity {
             // All other CPUs are offline or outside the cpuset, so none is free.
             helpers = CpuSet::new();
         }
-        Ok(HousekeepingAffinity {
+        Ok(Home {
             before,
             helpers,
             cpu_time_before: thread_usage().cpu_time,
@@ -47,7 +44,7 @@ impl HousekeepingAffinity {
     }
 }
 
-impl Drop for HousekeepingAffinity {
+impl Drop for Home {
     fn drop(&mut self) {
         // The old affinity was valid before; if it no longer is, there is nothing to restore.
         let _ = confine_current_thread(&self.before);
