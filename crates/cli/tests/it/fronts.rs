@@ -512,9 +512,16 @@ fn without_a_target_the_series_is_on_stdout_and_the_settings_are_not() {
     let output = jitterscope(dir.path(), &["sampler", "-d", "300ms", "-r", "100"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stdout(&output).starts_with("end_ns,max_ns,cpu,start_ns,count,stolen_ns\n"));
-    assert!(
-        stderr(&output).contains("duration: 0.3s\nreport interval: 100ms\nreport threshold: 300ns")
-    );
+    let shown = stderr(&output);
+    let settings = "duration: 0.3s\nreport interval: 100ms\nreport threshold: ";
+    let (_, threshold) = shown
+        .split_once(settings)
+        .unwrap_or_else(|| panic!("{shown}"));
+    let (threshold, _) = threshold
+        .split_once("ns\n")
+        .unwrap_or_else(|| panic!("{shown}"));
+    // 300 ns, or what the clock's reads allow if the CPU is disturbed.
+    assert!(threshold.parse::<u64>().unwrap() >= 300, "{shown}");
     assert_eq!(names(dir.path()), [""; 0]);
 }
 
