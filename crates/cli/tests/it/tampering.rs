@@ -30,7 +30,8 @@ fn has(rows: &Value, key: &str, value: &str) -> bool {
 
 /// The instances of a process, from a private mount of tracefs.
 fn left_of(pid: u32) -> Vec<String> {
-    let look = "mount -t tracefs look /sys/kernel/tracing && ls /sys/kernel/tracing/instances";
+    let look = "cd /sys/kernel/tracing && { mountpoint -q . || mount -t tracefs look .; } \
+                && ls /sys/kernel/tracing/instances";
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", look])
         .output()
