@@ -137,7 +137,7 @@ function recorded() {
   const busy = spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" });
   try {
     record("fresh-attach", "attach", "-d", "1s", "--pid", String(busy.pid));
-    record("fresh-passive", "record", "--probe", "none", "--for", String(busy.pid), "--cpus", "all", "-d", "1s");
+    record("fresh-passive", "record", "none", "--for", String(busy.pid), "--cpus", "all", "-d", "1s");
   } finally {
     busy.kill("SIGKILL");
   }

@@ -144,7 +144,7 @@ export async function serve({ browser, program, runs, check, looks, ready, sound
       assert.equal(elsewhere, "blocked");
       // A stall that the run does not have.
       await page.evaluate(() => (location.hash = "#stall=99999999"));
-      await page.waitForFunction(() => document.querySelector(".panel")?.textContent?.includes("cannot be had"));
+      await page.waitForFunction(() => document.querySelector(".panel")?.textContent?.includes("not available"));
       // One whose frames the page has not.
       await page.goto(`${address}?q=generated-100000`);
       await page.locator("tbody a", { hasText: /^generated-100000$/ }).click();

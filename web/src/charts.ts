@@ -8,7 +8,7 @@ import { mark, SERIES } from "./look.js";
 import { aligned, leftOut, namesOfSeries, next, nines as ninesOf } from "./pick.js";
 import { marks } from "./scale.js";
 
-const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5]];
+const DASHES = [[], [9, 4], [3, 3], [11, 3, 2, 3], [6, 2], [2, 5], [14, 5], [9, 3, 2, 3, 2, 3], [1, 3]];
 
 const stepped = uPlot.paths.stepped?.({ align: 1 }) ?? null;
 
@@ -79,7 +79,7 @@ export class Percentiles implements Part {
       .map(({ name, points, longest }) => ({ name, points, longest }));
     if (culprit !== null) {
       const name = `${app.noun.many} with ${app.run.head.culprits[culprit]?.name ?? ""}`;
-      curves.unshift({ name, ...ninesOf(app.run, app.mask) });
+      curves.unshift({ name, ...ninesOf(app.run, app.mask, app.run.head.curves[0]?.moments_ns ?? null) });
     }
     // A line ends where fewer than ten values lie above. The longest is a separate mark, with a gap in between.
     const { xs, lines } = aligned(curves);

@@ -25,6 +25,8 @@ export interface Sort {
 export interface Curve {
   name: string;
   measured: string;
+  /** If its values are those of moments: the time of all of them; else `null`. */
+  moments_ns: number | null;
   points: [number, number][];
   /** The longest of all, if one lies above the curve. */
   longest: [number, number];
@@ -51,6 +53,7 @@ interface Head {
   version: number;
   /** Whether the page's server has more of the run. */
   served: boolean;
+  trace_complete: boolean;
   run: {
     id: string;
     label: string;

@@ -3,7 +3,7 @@
 import type { Run } from "./data.js";
 
 /** Number of distinct series; the last one is for all other culprits. */
-export const SERIES = 7;
+export const SERIES = 9;
 
 export interface Look {
   paper: string;
@@ -73,6 +73,14 @@ function pattern(colour: string, paper: string, series: number): CanvasPattern |
     line(0, size / 2, size, size / 2);
     line(size / 2, 0, size / 2, size);
   }
+  if (series === 6) for (const shift of [-size, 0, size]) {
+    line(shift, size, shift + size, 0);
+    line(shift, 0, shift + size, size);
+  }
+  if (series === 7) {
+    for (const shift of [-size, 0, size]) line(shift, size, shift + size, 0);
+    line(0, size / 2, size, size / 2);
+  }
   return draw.createPattern(tile, "repeat");
 }
 
@@ -120,6 +128,19 @@ export function mark(draw: CanvasRenderingContext2D, series: number, x: number, 
       draw.lineTo(x + r, y + r);
       draw.moveTo(x - r, y + r);
       draw.lineTo(x + r, y - r);
+      break;
+    case 6:
+      draw.moveTo(x - r, y - r);
+      draw.lineTo(x + r, y - r);
+      draw.lineTo(x, y + r);
+      draw.closePath();
+      break;
+    case 7:
+      draw.moveTo(x - r, y - r);
+      draw.lineTo(x - r, y + r);
+      draw.lineTo(x + r, y - r);
+      draw.lineTo(x + r, y + r);
+      draw.closePath();
       break;
     default:
       draw.moveTo(x - r, y);

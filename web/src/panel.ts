@@ -8,6 +8,9 @@ import { owned } from "./frames.js";
 import { type Piece, summed } from "./parts.js";
 import { written } from "./state.js";
 
+/** What is left of a stall whose trace is gone. */
+const LOST = "its trace was not kept: then each culprit above is the sum of its turns, and their order is lost.";
+
 export class Panel implements Part {
   readonly root: HTMLElement;
   private shown: number | null | undefined = undefined;
@@ -66,7 +69,7 @@ export class Panel implements Part {
     if (!this.app.run.head.served) return [head, this.elsewhere(stall)];
     const told = this.more(stall);
     if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
-    if (typeof told === "string") return [element("p", {}, `${this.name(stall)} cannot be had: ${told}`)];
+    if (typeof told === "string") return [element("p", {}, `${this.name(stall)} is not available: ${told}`)];
     const list = element("ul", { class: "parts" });
     const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns }));
     for (const { culprit, net, pieces: of } of summed(pieces)) {
@@ -180,14 +183,14 @@ export class Panel implements Part {
     if (frames === undefined && this.app.run.head.served) {
       const told = this.more(id);
       if (told === undefined) return element("p", { class: "note" }, "Asking for its frames\u2026");
-      const why = typeof told === "string" ? `They cannot be had: ${told}` : "Nothing was recorded inside it, or the stored trace no longer has it.";
+      const why = typeof told === "string" ? `They are not available: ${told}` : this.app.run.head.trace_complete ? "Nothing was recorded inside it." : `Nothing was recorded inside it, or ${LOST}`;
       return element("p", { class: "note" }, why);
     }
     if (frames === undefined) {
       return element(
         "div",
         {},
-        element("p", { class: "note" }, `Its frames are not in this page, which has those of the longest ${this.app.noun.many} and of some of each culprit: they lie in the run only.`),
+        element("p", { class: "note" }, `Its frames are not in this page, which has those of the longest ${this.app.noun.many} and of some of each culprit: they lie in the run only.${this.app.run.head.trace_complete ? "" : ` Or ${LOST}`}`),
         this.elsewhere(id),
       );
     }

@@ -110,11 +110,21 @@ export function worst(run: Run, mask: Uint8Array, { from, to }: View): number {
 /** Minimum number of values above a percentile for it to be meaningful. */
 const SUPPORT = 10;
 
-/** Quantiles of lengths on the scale of the nines, while enough values lie above; and the longest. */
-export function nines(run: Run, mask: Uint8Array): { points: [number, number][]; longest: [number, number] } {
+type Line = { points: [number, number][]; longest: [number, number] };
+
+/** Ratio of adjacent waits in a line of moments. */
+const STEP = 1.05;
+
+/** Quantiles on the scale of the nines, while enough values lie above; and the longest. Those of the shown stalls'
+ * lengths; or, of all moments in this time, how long one waits in them: of a stall, a moment waits for what is left. */
+export function nines(run: Run, mask: Uint8Array, momentsNs: number | null): Line {
   const lengths: number[] = [];
   for (let row = 0; row < run.head.rows; row++) if (mask[row] === 1) lengths.push(run.length[row] ?? 0);
   lengths.sort((a, b) => a - b);
+  return momentsNs === null ? ninesOfLengths(lengths) : ninesOfMoments(lengths, momentsNs);
+}
+
+function ninesOfLengths(lengths: number[]): Line {
   const points: [number, number][] = [];
   const end = lengths.length - SUPPORT;
   for (let at = 0; at <= end; at++) {
@@ -126,6 +136,24 @@ export function nines(run: Run, mask: Uint8Array): { points: [number, number][];
     }
   }
   return { points, longest: [Math.log10(Math.max(lengths.length, 1)), lengths[lengths.length - 1] ?? 0] };
+}
+
+function ninesOfMoments(lengths: number[], all: number): Line {
+  const longest = lengths[lengths.length - 1] ?? 0;
+  if (longest <= 0) return { points: [], longest: [0, 0] };
+  const points: [number, number][] = [];
+  let [longer, sum] = [lengths.length, lengths.reduce((a, b) => a + b, 0)];
+  let at = 0;
+  for (let wait = Math.max((lengths[0] ?? 0) / 16, 1); wait < longest; wait *= STEP) {
+    for (; (lengths[at] ?? 0) <= wait && at < lengths.length; at++) {
+      longer -= 1;
+      sum -= lengths[at] ?? 0;
+    }
+    const above = sum - longer * wait;
+    if (above < SUPPORT * wait) break;
+    points.push([Math.max(-Math.log10(above / all), 0), wait]);
+  }
+  return { points, longest: [Math.max(Math.log10((2 * all) / longest), 0), longest] };
 }
 
 /** Lines on one axis. A line without a point at an x continues (`undefined`); between its end and its longest value

@@ -104,14 +104,20 @@ test("of stalls that share a pixel the longest is drawn, and one that began befo
 test("nines of lengths end where ten lie above, and the longest is told apart", () => {
   const run = parse(plain());
   // Of three nothing can be said but which is the longest.
-  assert.deepEqual(nines(run, having(run, null)), { points: [], longest: [Math.log10(3), 1e9] });
-  const of = (lengths: number[]): ReturnType<typeof nines> =>
-    nines({ ...run, head: { ...run.head, rows: lengths.length }, length: Float64Array.from(lengths) }, new Uint8Array(lengths.length).fill(1));
+  assert.deepEqual(nines(run, having(run, null), null), { points: [], longest: [Math.log10(3), 1e9] });
+  const of = (lengths: number[], momentsNs: number | null = null): ReturnType<typeof nines> =>
+    nines({ ...run, head: { ...run.head, rows: lengths.length }, length: Float64Array.from(lengths) }, new Uint8Array(lengths.length).fill(1), momentsNs);
   const { points, longest } = of([...Array.from({ length: 90 }, () => 100), ...Array.from({ length: 9 }, () => 500), 9000]);
   assert.deepEqual(points[0], [0, 100]);
   assert.ok(Math.abs((points[points.length - 1]?.[0] ?? 0) - 1) < 1e-9, "ten of a hundred lie above 90 %");
   assert.equal(points[points.length - 1]?.[1], 500);
   assert.deepEqual(longest, [2, 9000]);
+  // All of a millisecond is stalls, and one takes 910 us of it: a moment waits 100 us or more in 81 % of it.
+  const lost = of([...Array.from({ length: 90 }, () => 1e3), 910e3], 1e6);
+  const [x, wait] = lost.points[lost.points.length - 1] ?? [0, 0];
+  assert.ok(Math.abs(wait / (910e3 / 11) - 1) < 0.06, "ten such waits lie above");
+  assert.ok(Math.abs(x + Math.log10((910e3 - wait) / 1e6)) < 1e-9 && x < lost.longest[0]);
+  assert.equal(lost.longest[1], 910e3);
 });
 
 test("a page that has not all stalls says so wherever it shows some, and how many of those that are meant", () => {

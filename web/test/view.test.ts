@@ -3,7 +3,8 @@ import test from "node:test";
 import { capital, count, counted, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
 import { merged, owned } from "../src/frames.js";
 import { summed } from "../src/parts.js";
-import { hanging } from "../src/look.js";
+import type { Run } from "../src/data.js";
+import { hanging, SERIES, seriesOf } from "../src/look.js";
 import { tops } from "../src/pick.js";
 import { around, firstLane, LANES_SHOWN, laneInView, marks, moved, within, zoomed } from "../src/scale.js";
 import { NOTHING, read, written } from "../src/state.js";
@@ -45,6 +46,15 @@ test("axes are marked at round values", () => {
   const fine = marks({ from: 1e12 + 3, to: 1e12 + 43 }, 5);
   assert.equal(fine.step, 10);
   assert.deepEqual(fine.at.map((at) => at - 1e12), [10, 20, 30, 40]);
+});
+
+test("the eight culprits with most time have a colour of their own, the same in every run", () => {
+  const run = (times: number[]): Run => ({ head: { culprits: times.map((total_ns, at) => ({ name: `c${at}`, total_ns })) } }) as unknown as Run;
+  const [first, second] = seriesOf([run([90, 80, 70, 60, 50, 40, 30, 20, 10, 5]), run([0, 0, 0, 0, 0, 0, 0, 0, 0, 100])]);
+  assert.equal(SERIES, 9);
+  // The tenth has more time than any other over both runs.
+  assert.deepEqual([...(first ?? [])], [1, 2, 3, 4, 5, 6, 7, 8, 8, 0]);
+  assert.deepEqual(second, first);
 });
 
 test("an address leads back to the same view", () => {

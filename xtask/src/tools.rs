@@ -52,7 +52,7 @@ impl Tool {
         if let Some(wheel) = &self.built {
             match wheel.install(self.version) {
                 Ok(()) => {}
-                Err(error) => eprintln!("{} cannot be had ready-made: {error:#}", self.name),
+                Err(error) => eprintln!("{} is not available ready-made: {error:#}", self.name),
             }
         }
         if self.found().is_none() {

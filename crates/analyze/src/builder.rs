@@ -216,7 +216,9 @@ fn sums(
 /// The kernel's timer frequency (`CONFIG_HZ`), if its configuration was readable.
 #[must_use]
 pub fn timer_frequency(machine: &MachineState) -> Option<u32> {
-    machine.kernel.config.value()?.get("HZ")?.parse().ok()
+    let options = machine.settings.get("kernel.config");
+    let hz = options.iter().find(|o| o.of.as_deref() == Some("HZ"))?;
+    hz.text()?.parse().ok()
 }
 
 fn attribution(

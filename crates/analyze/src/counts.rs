@@ -7,6 +7,8 @@ use jitterscope_model::ProbeResult;
 pub(crate) struct Ppm(pub(crate) u32);
 
 const MILLION: u128 = 1_000_000;
+/// The ratio of adjacent waits.
+const STEP: f64 = 1.02;
 
 /// Lengths in ticks, ascending, each with its count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +94,30 @@ impl Counts {
         } else {
             None
         }
+    }
+
+    /// The waits of all moments until the next clock read, ascending, each with its share of the time in ticks: a
+    /// moment within a length waits for anything up to it. A wait counts as the upper end of its step, at most
+    /// [`STEP`] above the lower one.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = (f64, f64)> {
+        let mut waits = Vec::new();
+        let (mut longer, mut below) = (self.len() as f64, 0.0);
+        for (length, count) in &self.0 {
+            let length = *length as f64;
+            while below < length {
+                let next = if below == 0.0 {
+                    length / 16.0
+                } else {
+                    below * STEP
+                };
+                // The last step ends at the length: a sliver is no step of its own.
+                let next = if next * 1.001 > length { length } else { next };
+                waits.push((next, longer * (next - below)));
+                below = next;
+            }
+            longer -= *count as f64;
+        }
+        waits.into_iter()
     }
 
     /// The longest wait of a random instant until the next clock read, with probability `share`: the r at which the sum
@@ -200,6 +226,24 @@ mod tests {
             let longer: f64 = all.iter().map(|g| (*g as f64 - r).max(0.0)).sum();
             let wanted = total as f64 * (1e6 - f64::from(share)) / 1e6;
             prop_assert!((longer - wanted).abs() <= 1e-6 * total as f64, "{} {} {}", r, longer, wanted);
+        }
+
+        #[test]
+        fn waits_have_all_of_the_time_and_leave_what_residuals_leave(
+            entries in proptest::collection::vec((1u64..500, 1u64..20), 1..30),
+            share in 0u32..=1_000_000,
+        ) {
+            let counts = Counts::collect(entries.into_iter());
+            let waits: Vec<(f64, f64)> = counts.waits().collect();
+            let total: f64 = waits.iter().map(|(_, time)| time).sum();
+            prop_assert!((total / counts.sum() as f64 - 1.0).abs() < 1e-9);
+            prop_assert!(waits.is_sorted_by(|a, b| a.0 < b.0));
+            let r = counts.residual(Ppm(share)).unwrap();
+            let over: f64 = waits.iter().filter(|(wait, _)| *wait > r).map(|(_, time)| time).sum();
+            let above = total * (1.0 - f64::from(share) / 1e6);
+            // The step in which the residual lies may be above it or below.
+            let step = waits.iter().find(|(wait, _)| *wait > r).map_or(0.0, |(_, time)| *time);
+            prop_assert!(over >= above - 1e-6 * total && over - step <= above + 1e-6 * total);
         }
 
         #[test]

@@ -42,10 +42,11 @@ pub use cpu::SUPPORT;
 pub use cpu_summary::{CpuSummary, TotalSummary};
 pub use culprit_row::{Common, CulpritRow, SenderRow, common};
 pub use fine::FineNanos;
+pub use jitterscope_model::DifferenceClass;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use known_names::{KnownName, NameList};
 pub use line::RunLine;
-pub use machine::{DifferenceClass, MachineDifference, MachineValue, compare_machines};
+pub use machine::{MachineDifference, MachineValue, compare_machines, compare_machines_of_runs};
 pub use ours::RecorderThread;
 pub use percentiles::Percentiles;
 pub use pipeline::{

@@ -1,7 +1,7 @@
 //! The cost of ending a recording in which many threads still wait for one CPU: `cargo bench -p jitterscope-attribute
 //! --bench threads`. Uses synthetic records; prints one line of JSON.
 
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Following, NameResolver, Start, ThreadFollower};
 use jitterscope_model::{Comm, CpuId, EventKind, Name, ThreadRef, Ticks};
 use std::time::Instant;
 

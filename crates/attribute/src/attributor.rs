@@ -5,8 +5,8 @@ use crate::costs::EdgeCosts;
 use crate::culprits::{self, Host, Naming, OutsideQuestion, Waits};
 use crate::frequencies::{Frequencies, FrequencyChanges};
 use crate::lateness::late_ticks;
-use crate::lexicon::Lexicon;
 use crate::measured_cpu::MeasuredCpus;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Beside, Class, Frame, NameTable, Window};
 use crate::senders::Senders;
 use crate::tally::EventTally;
@@ -149,7 +149,7 @@ impl Attributor {
         self.senders.records_wakings_of(cpu);
     }
 
-    /// From now on the lexicon may return other names than before.
+    /// From now on the resolver may return other names than before.
     pub fn forget_names(&mut self) {
         self.scratch.forget_names();
     }
@@ -246,9 +246,9 @@ impl Attributor {
     }
 
     /// Measures the entry and exit costs on a stall of the warm-up, and discards its events.
-    pub fn learn(&mut self, stall: &Stall, lexicon: &dyn Lexicon) {
+    pub fn learn(&mut self, stall: &Stall, resolver: &dyn NameResolver) {
         if self.look(stall, true) > 0 {
-            self.due(stall, lexicon);
+            self.due(stall, resolver);
             let rate = self.settings.rate;
             let Attributor {
                 window,
@@ -258,7 +258,7 @@ impl Attributor {
                 scratch,
                 ..
             } = self;
-            let naming = naming(stall, window, names, senders, lexicon);
+            let naming = naming(stall, window, names, senders, resolver);
             let named =
                 Named::reusing(std::mem::take(scratch), window, naming, &[], rate).named_once();
             gap::learn(&named, costs);
@@ -272,7 +272,7 @@ impl Attributor {
     }
 
     /// Splits a late wake-up, whose victim slept when the stall began.
-    pub fn attribute_wakeup(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Attribution {
+    pub fn attribute_wakeup(&mut self, stall: &Stall, resolver: &dyn NameResolver) -> Attribution {
         let rate = self.settings.rate;
         self.look(stall, false);
         if let Some(why) = self.loss_near(stall) {
@@ -281,8 +281,8 @@ impl Attributor {
         }
         let woken = self.take_woken(stall);
         let waits: Vec<Waits> = woken.iter().map(Woken::waits).collect();
-        self.mark_throttled(stall, &waits, lexicon);
-        let naming = naming(stall, &self.window, &self.names, &self.senders, lexicon);
+        self.mark_throttled(stall, &waits, resolver);
+        let naming = naming(stall, &self.window, &self.names, &self.senders, resolver);
         let split = late_wakeup::split(stall, &self.window, &woken, &naming, rate);
         let shared = |part| self.scratch.shared(part);
         Attribution {
@@ -292,13 +292,13 @@ impl Attributor {
     }
 
     /// Assigns throttled time of the current stall to CPU quotas.
-    fn mark_throttled(&mut self, stall: &Stall, waits: &[Waits], lexicon: &dyn Lexicon) {
+    fn mark_throttled(&mut self, stall: &Stall, waits: &[Waits], resolver: &dyn NameResolver) {
         let throttling = Throttling {
             cpu: stall.cpu,
             victim: stall.victim.tid,
             waits,
             bandwidth: &self.bandwidth,
-            lexicon,
+            resolver,
             rate: self.settings.rate,
             is_over: false,
         };
@@ -325,7 +325,7 @@ impl Attributor {
         &mut self,
         stall: &Stall,
         hints: &OutsideHints,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> Attribution {
         self.senders.spins(stall.victim.tid);
         let inside = self.look(stall, true);
@@ -338,11 +338,11 @@ impl Attributor {
         }
         // A spinning thread is only woken within a stall if it was stopped: from then on it waits.
         let waits: Vec<Waits> = self.take_woken(stall).iter().map(Woken::waits).collect();
-        let (present, due) = (self.settings.virtual_machine, self.due(stall, lexicon));
-        self.mark_throttled(stall, &waits, lexicon);
+        let (present, due) = (self.settings.virtual_machine, self.due(stall, resolver));
+        self.mark_throttled(stall, &waits, resolver);
         let late = if present {
             let expiries = &mut self.cpus.of(stall.cpu).expiries;
-            late_ticks(&self.window, stall.victim.tid, expiries, lexicon, rate)
+            late_ticks(&self.window, stall.victim.tid, expiries, resolver, rate)
         } else {
             Vec::new()
         };
@@ -354,7 +354,7 @@ impl Attributor {
             scratch,
             ..
         } = self;
-        let naming = naming(stall, window, names, senders, lexicon);
+        let naming = naming(stall, window, names, senders, resolver);
         let named = Named::reusing(std::mem::take(scratch), window, naming, &waits, rate)
             .named_once()
             .with_late_ticks(late);
@@ -370,7 +370,7 @@ impl Attributor {
     }
 
     /// Since when the interrupt that is a stall's first record was due, if records show it.
-    fn due(&mut self, stall: &Stall, lexicon: &dyn Lexicon) -> Option<Ticks> {
+    fn due(&mut self, stall: &Stall, resolver: &dyn NameResolver) -> Option<Ticks> {
         let Attributor {
             settings,
             cpus,
@@ -400,7 +400,7 @@ impl Attributor {
             return expiries.tick_due(
                 stall.start,
                 (frame.start, frame.end),
-                lexicon,
+                resolver,
                 settings.rate,
             );
         }
@@ -536,7 +536,7 @@ fn naming<'a>(
     window: &'a Window,
     names: &'a NameTable,
     senders: &'a Senders,
-    lexicon: &'a dyn Lexicon,
+    resolver: &'a dyn NameResolver,
 ) -> Naming<'a> {
     let (cpu, victim) = (stall.cpu, stall.victim.tid);
     Naming {
@@ -544,7 +544,7 @@ fn naming<'a>(
         victim,
         names,
         senders,
-        lexicon,
+        resolver,
         quotas: &window.quotas,
         folded: false,
     }

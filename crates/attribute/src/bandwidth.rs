@@ -38,6 +38,8 @@ pub(crate) struct Rise {
     pub(crate) left: Nanos,
     /// The part of `left` that may have ended without the end of a kernel's period, because the quota was changed.
     pub(crate) by_nobody: Nanos,
+    /// Whether a process wrote the quota in these turns.
+    pub(crate) changed: bool,
 }
 
 /// The totals of one group.
@@ -171,14 +173,18 @@ impl Bandwidth {
                 let throttled = group.throttled();
                 let given = given.get(&(tid, level, turn.to)).copied();
                 let left = throttled.saturating_sub(given.unwrap_or_default());
-                let changed = group.times == 0 || group.quota_us == 0;
-                let by_nobody = if changed { left } else { Nanos::ZERO };
+                let by_nobody = if group.changed || group.times == 0 || group.quota_us == 0 {
+                    left
+                } else {
+                    Nanos::ZERO
+                };
                 match found.iter_mut().find(|rise| rise.level == level) {
                     Some(rise) => {
                         rise.quota = self.quota(group);
                         rise.throttled += throttled;
                         rise.left += left;
                         rise.by_nobody += by_nobody;
+                        rise.changed |= group.changed;
                     }
                     None => found.push(Rise {
                         level,
@@ -186,6 +192,7 @@ impl Bandwidth {
                         throttled,
                         left,
                         by_nobody,
+                        changed: group.changed,
                     }),
                 }
             }
@@ -251,6 +258,7 @@ mod tests {
             period_us: 100_000,
             times: 1,
             throttled_us: 70_000,
+            changed: false,
         };
         let throttled = throttled.iter().map(group).collect();
         DrainTurn {

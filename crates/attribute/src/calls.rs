@@ -1,6 +1,6 @@
 //! Adds the kernel functions within a stall, from records of `function_graph`, to the frames of its timeline.
 
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::view::TimelineOf;
 use jitterscope_model::{
     CallRecord, CpuId, EventKind, KernelAddr, KernelEvent, Nanos, Stall, TickRate, Ticks,
@@ -22,7 +22,7 @@ pub fn with_calls(
     events: &[&KernelEvent],
     calls: &[CallRecord],
     rate: TickRate,
-    lexicon: &dyn Lexicon,
+    resolver: &dyn NameResolver,
 ) -> Vec<TimelineRow> {
     let stall = of.stall;
     let mut by_cpu: Vec<(CpuId, Vec<TimelineRow>)> = Vec::new();
@@ -50,7 +50,7 @@ pub fn with_calls(
             start: rate.nanos(call.from.since(stall.start)),
             end: Some(rate.nanos(call.until.since(stall.start))),
             item: TimelineItem::Call {
-                function: lexicon.function(call.function),
+                function: resolver.function(call.function),
                 self_ns: rate.nanos(call.own),
                 began_before: call.began_before,
                 ended: call.ended,
@@ -262,7 +262,7 @@ impl Stacks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexicon::NoNames;
+    use crate::name_resolver::NoNames;
     use jitterscope_model::{Comm, ExecutionContext, StallId, Subject, TaskRef, ThreadRef};
 
     fn call(time: u64, tid: i32, function: u64, depth: i32, ends: bool) -> CallRecord {

@@ -11,7 +11,7 @@
 //! number of periods of the clock, ticks are assumed to be due exactly then: kernels since 6.4 align them so (unless
 //! `skew_tick` moves those of other CPUs).
 
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Class, Window};
 use jitterscope_model::{EventKind, KernelAddr, KernelEvent, Nanos, TickRate, Ticks};
 use std::collections::VecDeque;
@@ -83,10 +83,10 @@ impl Expiries {
         &mut self,
         from: Ticks,
         came: (Ticks, Ticks),
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
         rate: TickRate,
     ) -> Option<Ticks> {
-        let tick = self.tick_within(came, lexicon)?;
+        let tick = self.tick_within(came, resolver)?;
         let late = self.grid.tick(tick.now, rate.nanos(tick.at.since(from)))?;
         // The clock was read slightly before the record was written: the due time is too late by that difference, never
         // too early.
@@ -95,19 +95,23 @@ impl Expiries {
 
     /// How much later than it was due the tick came that lies between two times, in the turn of a thread that may have
     /// run until then. `None` if the grid is unknown.
-    fn late_in_turn(&mut self, came: (Ticks, Ticks), lexicon: &dyn Lexicon) -> Option<Nanos> {
-        let tick = self.tick_within(came, lexicon)?;
+    fn late_in_turn(&mut self, came: (Ticks, Ticks), resolver: &dyn NameResolver) -> Option<Nanos> {
+        let tick = self.tick_within(came, resolver)?;
         self.grid.in_turn(tick.now)
     }
 
     /// The first tick between two times.
-    fn tick_within(&self, (from, to): (Ticks, Ticks), lexicon: &dyn Lexicon) -> Option<Expiry> {
+    fn tick_within(
+        &self,
+        (from, to): (Ticks, Ticks),
+        resolver: &dyn NameResolver,
+    ) -> Option<Expiry> {
         // They are in order of time, and may include those of all stalls of a turn.
         let first = self.pending.partition_point(|expiry| expiry.at < from);
         let within = self.pending.range(first..);
         let mut within = within.take_while(|expiry| expiry.at <= to);
         within
-            .find(|expiry| TICK.contains(&&*lexicon.function(expiry.function)))
+            .find(|expiry| TICK.contains(&&*resolver.function(expiry.function)))
             .copied()
     }
 }
@@ -121,7 +125,7 @@ pub(crate) fn late_ticks(
     window: &Window,
     victim: i32,
     expiries: &mut Expiries,
-    lexicon: &dyn Lexicon,
+    resolver: &dyn NameResolver,
     rate: TickRate,
 ) -> Vec<(Ticks, Ticks)> {
     let pairs = window.slices.iter().zip(window.slices.iter().skip(1));
@@ -138,7 +142,7 @@ pub(crate) fn late_ticks(
                 return None;
             }
             let came = (timer.start, timer.end);
-            let late = expiries.late_in_turn(came, lexicon)?;
+            let late = expiries.late_in_turn(came, resolver)?;
             let due = (timer.start - rate.ticks(late)).max(before.start);
             (late >= LATE).then_some((due, timer.start))
         })
@@ -247,7 +251,7 @@ impl TickGrid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexicon::NoNames;
+    use crate::name_resolver::NoNames;
     use jitterscope_model::{CpuId, ExecutionContext};
 
     const MS: u64 = 1_000_000;

@@ -1,7 +1,7 @@
 //! Stalls and kernel events in, culprits out: a pure function.
 //!
 //! Nothing here reads a file or a clock. All external data (names of addresses and of threads) comes through
-//! [`Lexicon`], so a stored run can be attributed again on any machine.
+//! [`NameResolver`], so a stored run can be attributed again on any machine.
 //!
 //! One machine per CPU (`occupancy`) keeps the CPU's stack and assigns each nanosecond to a frame. `windows` queries it
 //! for each kind of stall: a spinning probe's gap, whose edges (lead, holes, trail) are granted to their neighbours up
@@ -20,8 +20,8 @@ mod feed;
 mod frequencies;
 mod instead;
 mod lateness;
-mod lexicon;
 mod measured_cpu;
+mod name_resolver;
 mod occupancy;
 mod part_sums;
 mod passive;
@@ -30,6 +30,7 @@ mod sent;
 mod subjects;
 mod tally;
 mod threads;
+mod uncharged;
 mod view;
 mod windows;
 
@@ -38,7 +39,7 @@ pub use bandwidth::{Bandwidth, GroupThrottled};
 pub use calls::with_calls;
 pub use costs::{Edge, EdgeCost, EdgeCosts};
 pub use frequencies::FrequencyChanges;
-pub use lexicon::Lexicon;
+pub use name_resolver::NameResolver;
 pub use passive::{Belonging, PassiveSettings, PassiveStall, PassiveWatch, Shares};
 pub use senders::Senders;
 pub use tally::EventTally;

@@ -34,11 +34,18 @@ impl PartKey<'_> {
         let confidence = match part.culprit.subject.as_verdict() {
             Some(verdict) => verdict.confidence(),
             // The host may have had this time.
-            None if *self.evidence == Evidence::LateInterruptInVm => Confidence::Medium,
+            None if is_perhaps_hosts(self.evidence) => Confidence::Medium,
             None => part.culprit.kind().confidence(),
         };
         Part { confidence, ..part }
     }
+}
+
+fn is_perhaps_hosts(evidence: &Evidence) -> bool {
+    matches!(
+        evidence,
+        Evidence::LateInterruptInVm | Evidence::UnchargedInVm
+    )
 }
 
 /// Parts in the order of their first pieces.

@@ -1,6 +1,6 @@
 //! The triggers of activity: senders of IPIs, wakers of threads, queuers of work, indexed by what they sent.
 
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::sent::{Sent, SentQueue};
 use jitterscope_model::{
     Comm, CpuId, CpuSet, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, Sender,
@@ -301,10 +301,15 @@ impl Senders {
     }
 
     /// The last sender of a stop signal to a thread, or to its process, before `time`.
-    pub(crate) fn stopper(&self, tid: i32, time: Ticks, lexicon: &dyn Lexicon) -> Option<Sender> {
-        let process = lexicon
+    pub(crate) fn stopper(
+        &self,
+        tid: i32,
+        time: Ticks,
+        resolver: &dyn NameResolver,
+    ) -> Option<Sender> {
+        let process = resolver
             .comm(tid)
-            .and_then(|comm| lexicon.identity(tid, Comm::new(&comm)).tgid);
+            .and_then(|comm| resolver.identity(tid, Comm::new(&comm)).tgid);
         let of_process = process
             .filter(|tgid| *tgid != tid)
             .and_then(|tgid| self.last(&self.stops, tgid, time));
@@ -313,7 +318,7 @@ impl Senders {
             .into_iter()
             .chain(of_process)
             .max_by_key(|sent| sent.time)?;
-        Some(self.sender(self.directly(last), lexicon))
+        Some(self.sender(self.directly(last), resolver))
     }
 
     /// The owner of the timer whose function ran on a CPU from `from` to `to`: such a timer signals a thread of the
@@ -346,7 +351,7 @@ impl Senders {
         tid: i32,
         cpu: CpuId,
         time: Ticks,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> Option<Trigger> {
         let slept = self.sleeps.before(tid, time).map(|sleep| sleep.time);
         let came = self.last(&self.arrivals, (tid, cpu), time);
@@ -358,7 +363,7 @@ impl Senders {
             return Some(self.directly(woken));
         }
         came.filter(|came| slept.is_none_or(|slept| slept <= came.time))
-            .filter(|came| self.was_woken_here(came, (tid, cpu), time, lexicon))
+            .filter(|came| self.was_woken_here(came, (tid, cpu), time, resolver))
             .map(|came| self.directly(came))
     }
 
@@ -369,7 +374,7 @@ impl Senders {
         came: &Sent<CpuId>,
         (tid, cpu): (i32, CpuId),
         time: Ticks,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> bool {
         let recorded = |wakings_of: &CpuSet| wakings_of.contains(came.what);
         if self.wakings_of.as_ref().is_none_or(recorded) || came.tid == tid {
@@ -382,7 +387,7 @@ impl Senders {
                 let slept = self.sleeps.before(came.tid, time);
                 let left = slept.is_some_and(|slept| slept.time == time && came.cpu == cpu);
                 let stopper = || {
-                    let comm = lexicon.comm(came.tid);
+                    let comm = resolver.comm(came.tid);
                     comm.is_some_and(|comm| comm.starts_with(STOPPER))
                 };
                 came.tid != 0 && !left && !stopper()
@@ -397,10 +402,10 @@ impl Senders {
         tid: i32,
         cpu: CpuId,
         time: Ticks,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> Option<Sender> {
-        self.woken_by(tid, cpu, time, lexicon)
-            .map(|trigger| self.sender(trigger, lexicon))
+        self.woken_by(tid, cpu, time, resolver)
+            .map(|trigger| self.sender(trigger, resolver))
     }
 
     /// The last caller of a function on this CPU before `time`.
@@ -469,14 +474,14 @@ impl Senders {
     }
 
     /// The name that a thread had, and the text for it; the text has both names if it is unknown which one applied.
-    fn name(&self, tid: i32, called: Called, lexicon: &dyn Lexicon) -> Option<(Comm, Name)> {
-        let now = || lexicon.comm(tid);
+    fn name(&self, tid: i32, called: Called, resolver: &dyn NameResolver) -> Option<(Comm, Name)> {
+        let now = || resolver.comm(tid);
         match called {
             Called::Unknown => None,
-            Called::Then(comm) => Some((comm, lexicon.text(comm))),
+            Called::Then(comm) => Some((comm, resolver.text(comm))),
             Called::AsNow => now().map(|name| (Comm::new(&name), name)),
             Called::Since(comm) => {
-                let (taken, now) = (lexicon.text(comm), now());
+                let (taken, now) = (resolver.text(comm), now());
                 let other = now.filter(|now| *now != taken);
                 let both = other.map(|now| format!("{taken} or {now}").into());
                 Some((comm, both.unwrap_or(taken)))
@@ -485,7 +490,7 @@ impl Senders {
     }
 
     /// A trigger with its names.
-    pub(crate) fn sender(&self, trigger: Trigger, lexicon: &dyn Lexicon) -> Sender {
+    pub(crate) fn sender(&self, trigger: Trigger, resolver: &dyn NameResolver) -> Sender {
         let Trigger {
             tid,
             context,
@@ -496,17 +501,17 @@ impl Senders {
         let is_thread = context == ExecutionContext::Thread;
         let is_softirq = context == ExecutionContext::Softirq && !self.spinners.contains(&tid);
         let name = (is_thread || is_softirq)
-            .then(|| self.name(tid, called, lexicon))
+            .then(|| self.name(tid, called, resolver))
             .flatten();
         let own = name.as_ref().filter(|_| is_thread);
-        let tgid = own.and_then(|(comm, _)| lexicon.identity(tid, *comm).tgid);
+        let tgid = own.and_then(|(comm, _)| resolver.identity(tid, *comm).tgid);
         Sender {
             context,
             comm: own.map(|(_, text)| text.clone()),
             tid: if is_thread { tid } else { 0 },
             tgid,
             cpu,
-            via: (via.0 != 0).then(|| lexicon.function(via)),
+            via: (via.0 != 0).then(|| resolver.function(via)),
             beneath: name.filter(|_| is_softirq).map(|(_, text)| text),
         }
     }

@@ -1,7 +1,7 @@
 //! Finding senders by what they sent: always the last one before a moment, in bounded memory.
 
 use super::*;
-use crate::lexicon::NoNames;
+use crate::name_resolver::NoNames;
 use jitterscope_model::{Comm, TaskIdentity, TaskRef};
 
 fn waking(time: u64, waker: i32, woken: i32) -> KernelEvent {
@@ -245,7 +245,7 @@ const STOPPER_TID: i32 = 99;
 
 /// Thread 7 belongs to process 70; functions are named by their addresses.
 struct Known;
-impl Lexicon for Known {
+impl NameResolver for Known {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("f{}", addr.0).into()
     }

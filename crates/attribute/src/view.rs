@@ -1,7 +1,7 @@
 //! The timeline of one stall, frame by frame.
 
 use crate::culprits::{self, Naming};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Frame, Machine, NameTable, Outcome, Record, Window};
 use crate::senders::Senders;
 use crate::windows::Named;
@@ -36,7 +36,7 @@ pub fn timeline_rows<'e>(
     events: impl IntoIterator<Item = &'e KernelEvent>,
     senders: &Senders,
     rate: TickRate,
-    lexicon: &dyn Lexicon,
+    resolver: &dyn NameResolver,
 ) -> Vec<TimelineRow> {
     let stall = of.stall;
     let events: Vec<&KernelEvent> = events
@@ -63,7 +63,7 @@ pub fn timeline_rows<'e>(
             victim,
             names,
             senders,
-            lexicon,
+            resolver,
             quotas: &[],
             folded: false,
         };
@@ -212,7 +212,7 @@ impl Shown<'_> {
         if event.time < self.of.stall.start {
             return None;
         }
-        let item = instant(&event.kind, self.named.naming.lexicon)?;
+        let item = instant(&event.kind, self.named.naming.resolver)?;
         let around: Vec<&Frame> = rows
             .around(event.time)
             .map(|index| self.named.frame(index))
@@ -277,7 +277,7 @@ impl Rows {
 }
 
 /// Records that open no frame, but are informative.
-fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<TimelineItem> {
+fn instant(kind: &EventKind, resolver: &dyn NameResolver) -> Option<TimelineItem> {
     Some(match *kind {
         EventKind::SchedWaking { task, target } => TimelineItem::Wakes {
             comm: task.comm.to_string().into(),
@@ -295,7 +295,7 @@ fn instant(kind: &EventKind, lexicon: &dyn Lexicon) -> Option<TimelineItem> {
             ref workqueue,
             ..
         } => TimelineItem::QueuesWork {
-            function: lexicon.function(function),
+            function: resolver.function(function),
             workqueue: workqueue.clone(),
         },
         EventKind::TlbFlush { pages, .. } => TimelineItem::TlbFlush {

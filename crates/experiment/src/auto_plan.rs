@@ -9,8 +9,9 @@ use serde::Serialize;
 pub struct AutoPlan {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// The run by which the knobs are chosen; null if none is stored, and then these are all possible ones.
+    /// The run by which the knobs of the steps are chosen; null if none is stored, and then the steps have all.
     pub ranked_by: Option<String>,
+    /// All knobs that it may try, those that the run names a culprit for first.
     pub candidates: Vec<Candidate>,
     /// Knobs that only a reboot can try.
     pub needs_reboot: Vec<&'static str>,
@@ -28,6 +29,8 @@ pub struct AutoPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Candidate {
     pub knob: String,
+    /// Whether the steps have it: the run by which they are chosen names a culprit that it answers, or there is none.
+    pub chosen: bool,
     /// Maximum time until its undoing is in force.
     pub undone_within_ns: Nanos,
 }

@@ -115,6 +115,11 @@ pub trait Change {
         Vec::new()
     }
 
+    /// The knobs that it sets, including those that others need.
+    fn knobs(&self) -> &[String] {
+        &[]
+    }
+
     fn describe(&self) -> String;
 }
 

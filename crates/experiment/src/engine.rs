@@ -3,6 +3,7 @@
 mod block;
 mod judging;
 mod turning;
+mod verified;
 
 use crate::{
     Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, VoidReason, order,
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use turning::Turn;
+pub use verified::Verified;
+use verified::verified;
 
 /// Makes the runs of an experiment: measures a probe or a command under one arm at a time.
 pub trait Runner {
@@ -104,21 +107,6 @@ pub enum Ended {
     Stopped,
 }
 
-/// Whether the change does what it declares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verified {
-    /// The predicted culprits fell, and the total is not worse beyond the margin.
-    Yes,
-    /// The predicted culprits fell; whether the total is worse is undecided.
-    CulpritsOnly,
-    /// A predicted culprit did not fall, or the total is worse.
-    No,
-    Undecided,
-    /// Nothing was predicted, or nothing predicted was seen: only the total counts.
-    NothingPredicted,
-}
-
 /// A question that was fixed before anything was measured. In JSON it is its title.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -166,6 +154,9 @@ pub struct Outcome {
     pub decisions: Vec<Decision>,
     /// Whether the change does what it declares.
     pub verified: Verified,
+    /// The culprits that took over the time of the predicted ones, by kind and name; empty unless `verified` says that it
+    /// moved, and if the total alone shows it.
+    pub moved_to: Vec<String>,
     /// The last comparison; none before the first look. In JSON, view adds it with its words.
     #[serde(skip)]
     pub diff: Option<Diff>,
@@ -210,10 +201,15 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         decisions: Vec::new(),
     };
     let made = engine.make();
-    let reverted = engine.of.change.revert();
-    // A machine that is not restored matters more than any earlier error.
-    reverted?;
-    made
+    match (made, engine.of.change.revert()) {
+        (made, Ok(_)) => made,
+        (Ok(_), Err(left)) => Err(left),
+        // What went wrong first is often the cause of the second.
+        (Err(first), Err(left)) => Err(ExperimentError::Left {
+            first: Box::new(first),
+            left: Box::new(left),
+        }),
+    }
 }
 
 /// The names of the predicted culprits in a comparison.
@@ -381,7 +377,7 @@ impl Engine<'_> {
     fn compare(&self, design: Design, alpha: f64) -> Result<Diff, ExperimentError> {
         let sides = self.sides()?;
         let rules = DiffRules {
-            design,
+            design: Some(design),
             alpha,
             margin: self.of.rules.margin,
         };
@@ -433,7 +429,7 @@ impl Engine<'_> {
             return false;
         };
         let rules = DiffRules {
-            design: Design::Paired,
+            design: Some(Design::Paired),
             margin: self.of.rules.margin,
             ..DiffRules::default()
         };
@@ -455,9 +451,18 @@ impl Engine<'_> {
     }
 
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
-        let verified = diff
-            .as_ref()
-            .map_or(Verified::Undecided, |diff| self.verified(diff));
+        // A decision is final, so the table states it, too.
+        let mut diff = diff;
+        let against = diff.as_mut().and_then(|diff| diff.against.first_mut());
+        if let Some(against) = against {
+            for decision in &self.decisions {
+                against.settle(decision.what.title(), decision.verdict);
+            }
+        }
+        let against = diff.as_ref().and_then(|diff| diff.against.first());
+        let (verified, moved_to) = against.map_or((Verified::Undecided, Vec::new()), |against| {
+            verified(against, &self.decisions)
+        });
         Outcome {
             schema_version: SCHEMA_VERSION,
             ended,
@@ -468,56 +473,8 @@ impl Engine<'_> {
             across_reboot: self.of.change.boot() != BootArm::Either,
             decisions: std::mem::take(&mut self.decisions),
             verified,
+            moved_to,
             diff,
-        }
-    }
-
-    fn verified(&self, diff: &Diff) -> Verified {
-        let Some(against) = diff.against.first() else {
-            return Verified::Undecided;
-        };
-        let decided = |what: Asked| {
-            self.decisions
-                .iter()
-                .find(|d| d.what == what)
-                .map(|d| d.verdict)
-        };
-        let predicted: Vec<Option<Verdict>> = against
-            .culprits
-            .iter()
-            .flatten()
-            // Culprits that a knob answers but neither arm saw verify nothing.
-            .filter(|row| row.predicted && row.verdict() != Verdict::NotSeen)
-            .map(|row| decided(Asked::Culprit(row.title())))
-            .collect();
-        let totals: Vec<(Option<Verdict>, bool)> = against
-            .totals()
-            .map(|(what, of)| (decided(Asked::Total(what)), of.not_worse()))
-            .collect();
-        // Beyond the margin: even a certain direction may not matter.
-        let is_worse = |(verdict, not_worse): &(Option<Verdict>, bool)| {
-            *verdict == Some(Verdict::Worse) && !not_worse
-        };
-        let total_worse = totals.iter().any(is_worse);
-        let total_fine = !totals.is_empty()
-            && totals.iter().all(|of| match of.0 {
-                Some(_) => !is_worse(of),
-                None => of.1,
-            });
-        let missed = |v: &Option<Verdict>| matches!(v, Some(Verdict::Worse | Verdict::Equivalent));
-        if predicted.is_empty() {
-            return Verified::NothingPredicted;
-        }
-        if total_worse || predicted.iter().any(missed) {
-            return Verified::No;
-        }
-        match (
-            predicted.iter().all(|v| *v == Some(Verdict::Better)),
-            total_fine,
-        ) {
-            (true, true) => Verified::Yes,
-            (true, false) => Verified::CulpritsOnly,
-            (false, _) => Verified::Undecided,
         }
     }
 }

@@ -104,6 +104,12 @@ pub enum ExperimentError {
     /// The machine is not as it was found.
     #[error("{0}; the machine is not as it was found: run `jitterscope tune rollback`")]
     NotReverted(String),
+    /// Something failed, and then the change could not be undone either.
+    #[error("{first}; undoing the change failed, too: {left}")]
+    Left {
+        first: Box<ExperimentError>,
+        left: Box<ExperimentError>,
+    },
     /// The knobs cannot be planned.
     #[error(transparent)]
     Plan(#[from] jitterscope_tune::PlanError),
@@ -152,6 +158,9 @@ impl ExperimentError {
     /// Whether the change may still be made, at least in part.
     #[must_use]
     pub fn leaves_the_change(&self) -> bool {
+        if let ExperimentError::Left { left, .. } = self {
+            return left.leaves_the_change();
+        }
         matches!(
             self,
             ExperimentError::NotReverted(_)

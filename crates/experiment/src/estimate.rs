@@ -1,7 +1,7 @@
 //! An experiment's duration and power, estimated before anything is changed.
 
 use crate::{Change, InForceIn, Rules, interleaves};
-use jitterscope_analyze::compare::{Design, detectable};
+use jitterscope_analyze::compare::{Design, Tail, detectable};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use serde::Serialize;
 
@@ -18,6 +18,10 @@ pub struct Estimate {
     pub takes_ns: Option<[Nanos; 2]>,
     /// Measured time of a run; null if unknown, as for a command that never ran.
     pub run_ns: Option<Nanos>,
+    /// Time of a run besides its measurement.
+    pub around_ns: Nanos,
+    /// Whether earlier experiments on this machine took that time; else it is assumed.
+    pub around_is_known: bool,
     /// Maximum wait until the change is in force, each time that it is made.
     pub apply_wait_ns: Nanos,
     /// Maximum wait until its undoing is in force, each time that another run follows; zero if none does.
@@ -28,30 +32,47 @@ pub struct Estimate {
     pub known_from: usize,
     /// Standard deviation of the logarithm of a run's total.
     pub scatter: f64,
+    /// The percentiles that runs of this length cannot support, by the newest earlier run. Empty without an earlier run.
+    pub unsupported: Vec<Tail>,
     /// The smallest fall of the total, as a share, that the last look would find four times in five; null if no number
     /// of runs could.
     pub detectable_fraction: Option<f64>,
 }
 
+/// What is known of the runs before they are made.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The measured time of one run; `None` if unknown.
+    pub run: Option<Nanos>,
+    /// The time of a run besides its measurement, as earlier experiments took it; `None` if there were none.
+    pub around: Option<Nanos>,
+    /// Totals of earlier runs of one setting on this machine, newest first.
+    pub totals: Vec<f64>,
+    /// The percentiles that the newest of them cannot support.
+    pub unsupported: Vec<Tail>,
+}
+
 /// Assumed scatter of runs: that of one setting on a shared virtual machine.
 const ASSUMED: f64 = 0.3;
-/// Time of a run besides its measurement.
+/// Assumed time of a run besides its measurement: two idle CPUs of a virtual machine take that long.
 const AROUND: Nanos = Nanos(1_500_000_000);
 
 /// How long `runs` runs take if each measures for `run`.
 #[must_use]
-pub fn runs_take(run: Nanos, runs: usize) -> Nanos {
-    Nanos((run.0.saturating_add(AROUND.0)).saturating_mul(runs as u64))
+pub fn runs_take(run: Nanos, around: Option<Nanos>, runs: usize) -> Nanos {
+    let around = around.unwrap_or(AROUND);
+    Nanos((run.0.saturating_add(around.0)).saturating_mul(runs as u64))
 }
 
-/// Estimates an experiment. `totals` are of earlier runs of the same kind on this machine.
+/// Estimates an experiment.
 #[must_use]
-pub fn estimate(
-    change: &dyn Change,
-    run: Option<Nanos>,
-    rules: &Rules,
-    totals: &[f64],
-) -> Estimate {
+pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
+    let Known {
+        run,
+        around,
+        ref totals,
+        ref unsupported,
+    } = *known;
     let interleaved = interleaves(change, rules);
     let wait = |in_force| match in_force {
         InForceIn::Within(time) => time,
@@ -73,7 +94,7 @@ pub fn estimate(
         // A quarter of all neighbouring pairs have B followed by B, another quarter A by A.
         let turns = if interleaved { 3 * pairs as u64 / 4 } else { 1 };
         let waits = apply_wait.0.saturating_add(wait.0).saturating_mul(turns);
-        Nanos(runs_take(run, 2 * pairs).0.saturating_add(waits))
+        Nanos(runs_take(run, around, 2 * pairs).0.saturating_add(waits))
     };
     let takes_ns = run.map(|run| runs.map(|pairs| of(pairs, run)));
     let logs: Vec<f64> = totals
@@ -81,30 +102,34 @@ pub fn estimate(
         .filter(|total| **total > 0.0)
         .map(|total| total.ln())
         .collect();
-    let known = logs.len() >= 3;
-    let scatter = if known {
+    let enough = logs.len() >= 3;
+    let scatter = if enough {
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
         (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (logs.len() - 1) as f64).sqrt()
     } else {
         ASSUMED
     };
-    let (design, alpha) = if interleaved {
-        (Design::Paired, last.alpha)
-    } else {
-        (Design::Unpaired, 0.05)
-    };
-    let distance = detectable(design, scatter * std::f64::consts::SQRT_2, runs[1], alpha);
+    // One after the other, arms decide no total.
+    let distance = interleaved
+        .then(|| {
+            let deviation = scatter * std::f64::consts::SQRT_2;
+            detectable(Design::Paired, deviation, runs[1], last.alpha)
+        })
+        .flatten();
     Estimate {
         schema_version: SCHEMA_VERSION,
         interleaved,
         runs,
         takes_ns,
         run_ns: run,
+        around_ns: around.unwrap_or(AROUND),
+        around_is_known: around.is_some(),
         apply_wait_ns: apply_wait,
         wait_ns: wait,
         predicts: !change.predicted().is_empty(),
-        known_from: if known { logs.len() } else { 0 },
+        known_from: if enough { logs.len() } else { 0 },
         scatter,
+        unsupported: unsupported.clone(),
         detectable_fraction: distance.map(|distance| -(-distance).exp_m1()),
     }
 }
@@ -139,7 +164,11 @@ mod tests {
             most_void: 4,
             deadline: None,
         };
-        estimate(&change, Some(SECOND), &rules, &[])
+        let known = Known {
+            run: Some(SECOND),
+            ..Known::default()
+        };
+        estimate(&change, &known, &rules)
     }
 
     #[test]
@@ -156,6 +185,12 @@ mod tests {
         let block = of(10, 90, &[]);
         assert_eq!((block.interleaved, block.wait_ns), (false, Nanos::ZERO));
         assert_eq!(took(&block), [plain[0] + 10; 2]);
+    }
+
+    #[test]
+    fn a_run_takes_besides_what_earlier_ones_took() {
+        let run = |around| runs_take(SECOND, around, 4).0 as f64 / SECOND.0 as f64;
+        assert_eq!((run(Some(Nanos(5 * SECOND.0))), run(None)), (24.0, 10.0));
     }
 
     #[test]

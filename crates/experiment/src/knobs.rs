@@ -4,7 +4,7 @@ use crate::{Change, ExperimentError, InForceIn, Predicted, Untried};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Goal, InForce, InForceBy, MachineHands, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign,
+    Goal, HostWriter, InForce, InForceBy, OnDrift, OnRefusal, Op, Plan, Select, Settles, Sign,
     StateDir, Who, apply, plan, realtime_ns, rollback_only, status,
 };
 
@@ -33,6 +33,12 @@ impl KnobChange {
     ) -> Result<KnobChange, ExperimentError> {
         let plan = plan(machine, &goal, &Select::Only(knobs.clone()), &[], false)?;
         let standing = status(machine, &dir)?;
+        let mut knobs = knobs;
+        for change in &plan.changes {
+            if !knobs.iter().any(|knob| knob == change.knob) {
+                knobs.push(change.knob.to_owned());
+            }
+        }
         for knob in &knobs {
             if !standing.applied_of(std::slice::from_ref(knob)).is_empty() {
                 let why = Untried::Applied;
@@ -96,7 +102,7 @@ impl KnobChange {
         if ours.is_empty() {
             return Ok(InForceIn::Now);
         }
-        let mut hands = MachineHands::new(&self.machine);
+        let mut hands = HostWriter::new(&self.machine);
         // A value set by another program meanwhile is kept as intended.
         let report = rollback_only(&mut hands, &self.dir, &ours, &mut |_| OnDrift::Keep)
             .map_err(|error| ExperimentError::NotReverted(error.to_string()))?;
@@ -128,7 +134,7 @@ fn wait(by: Option<&InForceBy>) -> InForceIn {
 
 impl Change for KnobChange {
     fn apply(&mut self) -> Result<InForceIn, ExperimentError> {
-        let mut hands = MachineHands::new(&self.machine);
+        let mut hands = HostWriter::new(&self.machine);
         let who = Who {
             at_realtime_ns: realtime_ns(),
             ..self.who.clone()
@@ -190,6 +196,10 @@ impl Change for KnobChange {
 
     fn predicted(&self) -> Vec<Predicted> {
         self.knobs.iter().cloned().map(Predicted::Knob).collect()
+    }
+
+    fn knobs(&self) -> &[String] {
+        &self.knobs
     }
 
     fn describe(&self) -> String {

@@ -50,7 +50,8 @@ pub fn screen(
     };
     let sides = [side("without", without)?, side("with", with)?];
     let rules = DiffRules {
-        design: Design::Unpaired,
+        // A choice of candidates, which fresh pairs confirm: what drifted meanwhile misleads the choice alone.
+        design: Some(Design::Unpaired),
         margin,
         ..DiffRules::default()
     };
@@ -70,7 +71,7 @@ pub fn screen(
             let sum = |of: fn(&CulpritDiff) -> Option<f64>| {
                 own.iter().filter_map(|row| of(row)).sum::<f64>()
             };
-            let verdicts = || own.iter().map(|row| row.verdict());
+            let verdicts = || own.iter().map(|row| row.verdict);
             let kept = verdicts().any(|v| v == Verdict::Better)
                 && !verdicts().any(|v| v == Verdict::Worse);
             let cause = match (kept, own.is_empty()) {

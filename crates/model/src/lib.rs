@@ -70,11 +70,10 @@ pub use journal::{JournalEntry, JournalError, JournalReader};
 pub use kernel_source::{Record, Source, SourceTurn};
 pub use keyed::{Keyed, KeyedMap, KeyedSet};
 pub use machine::{
-    AppliedChange, AppliedTuning, ChangeNow, CpuGroup, CpuLoad, CpusetGroup, Cpusets, Firmware,
-    FrequencyPolicy, Hierarchy, HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts,
-    KernelState, KnobFinding, KnobSetting, KnobVerdict, MachineState, MemoryState, NumaNode,
-    PerCpu, Processors, Reading, ReadingFlaw, SettingValue, Smt, TuningApply, TuningState,
-    WorkqueueMask, Workqueues,
+    AppliedChange, AppliedTuning, ChangeNow, Compared, DifferenceClass, FileForm, KeptNames,
+    KeptText, KnobFinding, KnobSetting, KnobVerdict, MACHINE_SETTINGS, MachineEntry,
+    MachineSetting, MachineSettings, MachineState, ReadFrom, Reading, ReadingFlaw, Scalar,
+    SettingValue, TuningApply, TuningState,
 };
 pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, ProbeSettings,

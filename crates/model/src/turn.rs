@@ -52,6 +52,10 @@ pub struct DrainTurn {
     /// quota counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frozen: Vec<i32>,
+    /// Those of them that version 1 of control groups holds frozen at that read. Since Linux 6.1 it leaves a sleeping
+    /// thread in place, without a record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<i32>,
     /// The time span in which the trace is not trusted, because another process wrote to its controls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<(Ticks, Ticks)>,
@@ -89,6 +93,8 @@ pub struct ThrottledGroup {
     pub times: u64,
     /// Throttled time, summed over the CPUs, microseconds.
     pub throttled_us: u64,
+    /// Whether a process wrote its quota meanwhile, which may have ended the throttling without a record.
+    pub changed: bool,
 }
 
 impl ThrottledGroup {

@@ -2,7 +2,7 @@
 //!
 //! Two probes on one CPU would preempt each other all the time, and each report would blame the other probe. A claim is
 //! a lock on a file of its user, mode 0600, in a folder that only this user can write to. It ends with its process,
-//! even if that is killed. Any user who can open a file can lock it, so access to the file decides who can block whom:
+//! even if that is killed. Any user who can open a file can lock it, so access to the file decides who can block a recording:
 //!
 //! | user of the recording | is stopped by claims of |
 //! |---|---|

@@ -8,7 +8,6 @@ mod allocated;
 mod allocator;
 mod claim;
 pub mod clock;
-mod freezer;
 mod full_disk;
 mod held_lock;
 mod host;
@@ -30,6 +29,7 @@ mod thread;
 mod thread_affinity;
 mod topology;
 mod trusted_folder;
+mod write_watch;
 
 pub use access::{
     AccessError, DirEntry, HeldDir, OpenedOutput, OutputPlace, open_regular, read_bounded,
@@ -38,7 +38,6 @@ pub use access::{
 pub use allocated::allocated;
 pub use allocator::{Allocator, give_memory_back, keep_freed_memory};
 pub use claim::{ClaimHolder, CpuClaim, CpuClaimed};
-pub use freezer::{Freezer, FreezerWatch};
 pub use full_disk::is_full;
 pub use held_lock::HeldLock;
 pub use host::host_facts;
@@ -56,7 +55,7 @@ pub use rate::{ClockCheck, ClockChoice, ClockError, choose_clock};
 pub use run_folder::own_run_folder;
 pub use selection::{CpuChoice, SelectionError, check_cpus, select_cpus};
 pub use sleep::{ShallowIdle, monotonic_now, no_timer_slack, sleep_until};
-pub use state::{CpuTimes, machine_state};
+pub use state::{CpuTimes, machine_settings};
 pub use task_stat::TaskStat;
 pub use thread::{
     OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu,
@@ -65,3 +64,4 @@ pub use thread::{
 pub use thread_affinity::set_thread_affinity;
 pub use topology::Topology;
 pub use trusted_folder::{Distrust, TrustError, TrustedFolder};
+pub use write_watch::{Watched, WriteWatch};

@@ -20,6 +20,19 @@ pub struct CpuGroup {
     pub limit: Option<QuotaLimit>,
 }
 
+impl CpuGroup {
+    /// The file that sets its quota.
+    #[must_use]
+    pub fn limit_file(&self) -> String {
+        let name = if self.unified {
+            "cpu.max"
+        } else {
+            "cpu.cfs_quota_us"
+        };
+        format!("{}/{name}", self.folder)
+    }
+}
+
 /// The throttling counters of a group's `cpu.stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {

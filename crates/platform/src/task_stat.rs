@@ -74,6 +74,12 @@ impl TaskStat {
         Some(self.flags()? & PF_KTHREAD != 0)
     }
 
+    /// Its real-time priority; 0 without one.
+    #[must_use]
+    pub fn real_time_priority(&self) -> Option<u32> {
+        self.field(40)?.parse().ok()
+    }
+
     /// When it started, in the kernel's clock ticks since boot: this distinguishes it from a later one with the same
     /// id.
     #[must_use]

@@ -76,6 +76,24 @@ mod bench {
         }
     }
 
+    /// Ticks by which the counter advances: the smallest difference, above the rounding of one tick, between two deltas
+    /// that each make up at least a hundredth of a million reads. `None` if nearly all deltas are equal.
+    fn step() -> Option<u64> {
+        const READS: usize = 1_000_000;
+        let reads: Vec<u64> = (0..READS).map(|_| Tsc.now()).collect();
+        let mut counts = std::collections::BTreeMap::<u64, usize>::new();
+        for pair in reads.windows(2) {
+            *counts.entry(pair[1] - pair[0]).or_default() += 1;
+        }
+        let frequent: Vec<u64> = counts
+            .into_iter()
+            .filter(|(_, count)| *count >= READS / 100)
+            .map(|(delta, _)| delta)
+            .collect();
+        let differences = frequent.windows(2).map(|pair| pair[1] - pair[0]);
+        differences.filter(|difference| *difference > 1).min()
+    }
+
     fn median(mut values: Vec<f64>) -> f64 {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
@@ -136,6 +154,8 @@ mod bench {
             "coverage": coverage,
             "floor_ticks": floor,
             "bare_floor_ticks": bare_floor,
+            "cpu_model": platform::host_facts(&machine, &topology).cpu_model,
+            "tsc_step": step(),
         });
         println!("{line}");
     }

@@ -93,7 +93,7 @@ fn step(
     let run = RunReader::open(&outcome.path)?;
     let manifest = run.manifest();
     if !manifest.attributed {
-        return Err("no kernel events can be had here".into());
+        return Err("kernel events are not available".into());
     }
     let lost: u64 = manifest.sources.iter().map(|source| source.lost).sum();
     let events = manifest.events_in_gaps.events;

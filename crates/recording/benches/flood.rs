@@ -10,7 +10,7 @@
 use hdrhistogram::Histogram;
 use jitterscope_analyze::{RowSummer, RowsOf};
 use jitterscope_attribute::{
-    Attributor, AttributorSettings, FollowerSettings, Lexicon, OutsideHints, PassiveSettings,
+    Attributor, AttributorSettings, FollowerSettings, NameResolver, OutsideHints, PassiveSettings,
     PassiveWatch, ThreadFollower,
 };
 use jitterscope_model::{
@@ -63,7 +63,7 @@ fn holds<T>(part: &mut isize, call: impl FnOnce() -> T) -> T {
 /// Names every thread by its id.
 struct Numbers;
 
-impl Lexicon for Numbers {
+impl NameResolver for Numbers {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("f{:x}", addr.0 % 1000).into()
     }

@@ -1,12 +1,16 @@
 //! Limits of a recording that are known before it begins.
 
-use crate::home::Home;
+use crate::housekeeping::HousekeepingAffinity;
 use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
 use jitterscope_model::{CpuUse, NoKernelEvents, SourceLoss, SourceReport, Warning};
 use jitterscope_platform::{ClockChoice, Machine, Topology};
 
-pub(crate) fn warnings(machine: &Machine, settings: &RecordSettings, home: &Home) -> Vec<Warning> {
+pub(crate) fn warnings(
+    machine: &Machine,
+    settings: &RecordSettings,
+    home: &HousekeepingAffinity,
+) -> Vec<Warning> {
     let mut found = Vec::new();
     let measured = &settings.cpus.cpus;
     if home.helpers.is_empty() {

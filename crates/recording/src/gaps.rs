@@ -1,6 +1,6 @@
 //! Attributes the stalls of probes turn by turn, live or in a replay.
 
-use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
+use jitterscope_attribute::{Attributor, AttributorSettings, NameResolver, OutsideHints};
 use jitterscope_model::{
     Attribution, CpuId, DrainTurn, Evidence, Nanos, Record, Setup, Stall, TickRate, Ticks,
 };
@@ -70,7 +70,7 @@ impl GapAttribution {
         self.hints = hints;
     }
 
-    pub(crate) fn attribute(&mut self, stall: &Stall, names: &dyn Lexicon) -> Attribution {
+    pub(crate) fn attribute(&mut self, stall: &Stall, names: &dyn NameResolver) -> Attribution {
         if self.wakeups() {
             return self.attributor.attribute_wakeup(stall, names);
         }

@@ -2,7 +2,7 @@
 
 use crate::names::LiveNames;
 use crate::price::RecordClock;
-use jitterscope_attribute::Lexicon;
+use jitterscope_attribute::NameResolver;
 use jitterscope_model::{
     CallRecord, ClockKind, CpuSet, GraphPrice, RawPage, RecordCost, Row, Sink, SinkError,
     SourceProblem, SourceReport, TickRate, Ticks,

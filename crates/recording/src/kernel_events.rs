@@ -284,10 +284,11 @@ impl KernelEvents {
             throttled,
             members,
             frozen,
+            held,
             ..
         } = std::mem::take(&mut self.counted);
         (turn.quotas_read, turn.throttled) = (quotas_read, throttled);
-        (turn.members, turn.frozen) = (members, frozen);
+        (turn.members, turn.frozen, turn.held) = (members, frozen, held);
         self.turns += 1;
         keep.rows(&[Row::Turn(&turn)])
     }

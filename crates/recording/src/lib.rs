@@ -20,7 +20,7 @@ mod feed;
 mod gaps;
 mod graph;
 mod hints;
-mod home;
+mod housekeeping;
 mod identities;
 mod interval_lengths;
 mod kernel_events;
@@ -58,3 +58,4 @@ pub use replay::{
 };
 pub use settings::{RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control};
 pub use threads::{AttachSettings, FollowError, Followed, attach};
+pub use threshold::THRESHOLDS;

@@ -1,7 +1,7 @@
 //! Names of kernel functions and threads, live and stored.
 
 use crate::identities::{Identities, LastIdentities};
-use jitterscope_attribute::Lexicon;
+use jitterscope_attribute::NameResolver;
 use jitterscope_model::{
     Comm, EventKind, IdentityRead, KernelAddr, KernelEvent, KeyedMap, KeyedSet, Name, NameRead,
     TaskIdentity,
@@ -258,7 +258,7 @@ impl LiveNames {
     }
 }
 
-impl Lexicon for LiveNames {
+impl NameResolver for LiveNames {
     fn function(&self, addr: KernelAddr) -> Name {
         self.functions.get(&self.symbols, addr)
     }
@@ -333,7 +333,7 @@ impl StoredNames {
     }
 }
 
-impl Lexicon for StoredNames {
+impl NameResolver for StoredNames {
     fn function(&self, addr: KernelAddr) -> Name {
         self.functions.get(&self.symbols, addr)
     }
@@ -438,7 +438,7 @@ impl ReplayedNames {
     }
 }
 
-impl Lexicon for ReplayedNames {
+impl NameResolver for ReplayedNames {
     fn function(&self, addr: KernelAddr) -> Name {
         self.functions.get(&self.symbols, addr)
     }

@@ -5,7 +5,7 @@ use jitterscope_model::{
     ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks,
 };
 use jitterscope_platform::{
-    CpuGroup, CpuGroupCounts, Freezer, FreezerWatch, Machine, Throttling, clock, cpu_groups,
+    CpuGroup, CpuGroupCounts, Machine, Throttling, Watched, WriteWatch, clock, cpu_groups,
 };
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -35,19 +35,22 @@ const ENDED: u64 = 0x30;
 struct Group {
     counts: CpuGroupCounts,
     counted: Throttling,
+    /// The file that sets its quota.
+    limit: Option<Watched>,
 }
 
 pub(crate) struct QuotaWatch {
     machine: Machine,
     clock: ClockKind,
     groups: BTreeMap<Name, Group>,
-    freezers: FreezerWatch,
+    /// The files that freeze groups, and those that set their quotas.
+    files: WriteWatch,
     /// The watched groups and their freezers, keyed by the text of `/proc/PID/cgroup`.
-    sets: HashMap<String, (Vec<Name>, Vec<Freezer>)>,
+    sets: HashMap<String, (Vec<Name>, Vec<Watched>)>,
     /// The groups of watched threads, as last reported.
     threads: HashMap<i32, Vec<Name>>,
     /// The freezers above watched threads.
-    frozen_by: HashMap<i32, Vec<Freezer>>,
+    frozen_by: HashMap<i32, Vec<Watched>>,
     /// All watched threads that have not ended.
     watched: FxHashSet<i32>,
     /// The first of the watched threads, read again in rotation.
@@ -68,7 +71,7 @@ impl QuotaWatch {
             machine: machine.clone(),
             clock,
             groups: BTreeMap::new(),
-            freezers: FreezerWatch::new(machine),
+            files: WriteWatch::new(machine),
             sets: HashMap::new(),
             threads: HashMap::new(),
             frozen_by: HashMap::new(),
@@ -134,7 +137,7 @@ impl QuotaWatch {
             let groups = cpu_groups(&self.machine, &text);
             let names = groups.into_iter().filter_map(|group| self.group(group));
             let names = names.collect();
-            let freezers = self.freezers.above(&text);
+            let freezers = self.files.freezers_above(&text);
             self.sets.insert(text.clone(), (names, freezers));
         }
         let (names, freezers) = self.sets.get(&text).cloned().unwrap_or_default();
@@ -161,19 +164,26 @@ impl QuotaWatch {
             if self.groups.len() >= most {
                 return None;
             }
+            let limit = self.files.watch(&group.limit_file());
             let mut counts = CpuGroupCounts::of(&self.machine, group);
             let counted = counts.throttling()?;
-            self.groups.insert(name.clone(), Group { counts, counted });
+            self.groups.insert(
+                name.clone(),
+                Group {
+                    counts,
+                    counted,
+                    limit,
+                },
+            );
         }
         Some(name)
     }
 
-    /// Watched threads that may have been frozen or thawed since the last call.
-    fn frozen(&mut self) -> Vec<i32> {
-        let written = self.freezers.written();
+    /// Watched threads that may have been frozen or thawed since the last call, given the files that were written to.
+    fn frozen(&mut self, written: &BTreeSet<Watched>) -> Vec<i32> {
         let mut found = std::mem::take(&mut self.moved);
         if !written.is_empty() {
-            let of = |by: &[Freezer]| by.iter().any(|freezer| written.contains(freezer));
+            let of = |by: &[Watched]| by.iter().any(|freezer| written.contains(freezer));
             let all = self.frozen_by.iter().filter(|(_, by)| of(by));
             found.extend(all.map(|(tid, _)| *tid));
         }
@@ -199,10 +209,6 @@ impl QuotaWatch {
             self.look(*tid);
         }
         turn.members.append(&mut self.members);
-        turn.frozen = self.frozen();
-        if self.groups.is_empty() && turn.frozen.is_empty() {
-            return;
-        }
         let mut gone = Vec::new();
         for (cgroup, group) in &mut self.groups {
             let Some(now) = group.counts.throttling() else {
@@ -223,7 +229,24 @@ impl QuotaWatch {
                 period_us: limit.map_or(0, |limit| limit.period_us),
                 times,
                 throttled_us,
+                changed: false,
             });
+        }
+        // After the counts: a write that ended throttling is noted after it has counted.
+        let written = self.files.written();
+        for throttled in &mut turn.throttled {
+            let group = self.groups.get(&throttled.cgroup);
+            let limit = group.and_then(|group| group.limit);
+            throttled.changed = limit.is_some_and(|limit| written.contains(&limit));
+        }
+        turn.frozen = self.frozen(&written);
+        let holds = |tid: &&i32| {
+            let by = self.frozen_by.get(*tid).into_iter().flatten();
+            by.into_iter().any(|file| self.files.holds(*file))
+        };
+        turn.held = turn.frozen.iter().filter(holds).copied().collect();
+        if self.groups.is_empty() && turn.frozen.is_empty() {
+            return;
         }
         // A new group may get the same name.
         for cgroup in gone {
@@ -426,12 +449,25 @@ mod tests {
         counts(2, 40_000_000);
         let taken = read();
         let of = |found: &[ThrottledGroup]| {
-            let of = |group: &ThrottledGroup| (group.quota_us, group.times, group.throttled_us);
+            let of = |group: &ThrottledGroup| {
+                let counts = (group.times, group.throttled_us);
+                (group.quota_us, counts, group.changed)
+            };
             found.iter().map(of).collect::<Vec<_>>()
         };
-        assert_eq!(of(&set), [(8000, 1, 24_000)]);
-        assert_eq!(of(&taken), [(0, 1, 16_000)]);
+        assert_eq!(of(&set), [(8000, (1, 24_000), true)]);
+        assert_eq!(of(&taken), [(0, (1, 16_000), true)]);
         assert_eq!(read(), []);
+        // Raised and lowered again before anyone reads it.
+        grants("8000\n");
+        counts(2, 40_000_000);
+        read();
+        counts(3, 48_000_000);
+        assert_eq!(of(&read()), [(8000, (1, 8_000), false)]);
+        grants("90000\n");
+        grants("8000\n");
+        counts(4, 58_000_000);
+        assert_eq!(of(&read()), [(8000, (1, 10_000), true)]);
     }
 
     #[test]

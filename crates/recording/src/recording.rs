@@ -5,7 +5,7 @@ use crate::drain::{Drain, Found};
 use crate::engine::{Context, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
 use crate::error::RecordError;
 use crate::graph::{GraphChoice, GraphError};
-use crate::home::Home;
+use crate::housekeeping::HousekeepingAffinity;
 use crate::kernel_events::{EventChoice, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::probe_events::{ProbeEvents, ProbeEventsSettings};
@@ -116,7 +116,11 @@ impl<'a> Target for Probing<'a> {
         })
     }
 
-    fn check(&mut self, clock: ClockCheck, home: &Home) -> Result<ClockChoice, RecordError> {
+    fn check(
+        &mut self,
+        clock: ClockCheck,
+        home: &HousekeepingAffinity,
+    ) -> Result<ClockChoice, RecordError> {
         let settings = self.settings;
         // A probe that sleeps leaves time for other threads.
         if settings.fifo_priority.is_some() && settings.wakeup.is_none() && home.helpers.is_empty()

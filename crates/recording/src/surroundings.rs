@@ -1,7 +1,7 @@
 //! The machine around a recording: its state before and its load meanwhile.
 
 use jitterscope_model::{CpuSet, HostFacts, MachineState, Reading, TuningState};
-use jitterscope_platform::{CpuTimes, Machine, Topology, machine_state};
+use jitterscope_platform::{CpuTimes, Machine, Topology, machine_settings};
 
 pub(crate) struct Surroundings {
     state: MachineState,
@@ -16,8 +16,10 @@ impl Surroundings {
         host: &HostFacts,
         tuning: Option<&TuningState>,
     ) -> Surroundings {
-        let mut state = machine_state(machine, topology, host);
-        state.tuning = tuning.cloned().into();
+        let state = MachineState {
+            settings: machine_settings(machine, topology, host),
+            tuning: tuning.cloned().into(),
+        };
         Surroundings {
             state,
             began: Reading::Absent,
@@ -30,9 +32,16 @@ impl Surroundings {
 
     /// The state after the measurement, with the load of all CPUs except those that a probe kept busy.
     pub(crate) fn end(&mut self, machine: &Machine, measured: &CpuSet) -> MachineState {
-        self.state.load = std::mem::replace(&mut self.began, Reading::Absent).and_then(|before| {
-            CpuTimes::read(machine).map(|after| before.shares_until(&after, measured))
-        });
+        let settings = &mut self.state.settings;
+        match (&self.began, &CpuTimes::read(machine)) {
+            (Reading::Value(before), Reading::Value(after)) => {
+                before.put_shares_until(after, measured, settings);
+            }
+            (Reading::Value(_), why) | (why, _) => {
+                let why = why.clone().and_then(|_| Reading::Absent);
+                settings.put("load.busy", [why.into()]);
+            }
+        }
         self.state.clone()
     }
 }

@@ -11,8 +11,8 @@ const SHORTEST: Nanos = Nanos(300);
 /// is longer than at the beginning, and a real stall is stored with cold caches.
 const ABOVE_READS: u64 = 4;
 const ABOVE_STORING: u64 = 2;
-/// Thresholds are a few round lengths, so that runs of one machine use the same one.
-const STEPS: [u64; 7] = [300, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
+/// Thresholds that a recording chooses, nanoseconds: a few round lengths, so that runs of one machine use the same one.
+pub const THRESHOLDS: [u64; 7] = [300, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 /// How long the clock is read before the probes start, in windows of which the least disturbed one counts: the
 /// machine's momentary load must not decide which later runs are comparable.
 const LENGTH: Nanos = Nanos(50_000_000);
@@ -94,9 +94,9 @@ fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
     if least <= shortest.0 {
         return shortest;
     }
-    let [.., longest] = STEPS;
+    let [.., longest] = THRESHOLDS;
     Nanos(
-        STEPS
+        THRESHOLDS
             .into_iter()
             .find(|step| *step >= least)
             .unwrap_or(longest),

@@ -1,9 +1,9 @@
 //! Applies a plan: each change is journaled, made and read back.
 
 use crate::gone::GoneBecause;
-use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Begun, JOURNAL_VERSION, Journal, Record, State, Who};
+use crate::machine_writer::MachineWriter;
 use crate::op::{Op, Outcome};
 use crate::permit;
 use crate::plan::Plan;
@@ -11,6 +11,7 @@ use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
+use serde::Serialize;
 
 /// What to do if the kernel refuses a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,11 +59,12 @@ pub struct Applied {
 }
 
 /// The result of a plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ApplyReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
-    /// The attempted changes, in order.
+    /// The attempted changes, in order. In JSON, view adds the words.
+    #[serde(skip)]
     pub applied: Vec<Applied>,
     /// Number of changes skipped after a refusal.
     pub not_tried: usize,
@@ -136,7 +138,7 @@ fn may_merge(state: &State, plan: &Plan, boot: &str) -> Result<bool, ApplyError>
 /// Nothing was changed: another process is changing the machine, an earlier apply must be settled first, or the journal
 /// cannot be written. If the journal fails partway, the error stops the apply there.
 pub fn apply(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     dir: &StateDir,
     plan: &Plan,
     who: Who,
@@ -211,7 +213,7 @@ pub fn apply(
 
 /// Makes one change. Returns it with what it overwrote, and its result.
 fn step(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     journal: &mut Journal,
     seq: u64,
     knob: &str,

@@ -80,16 +80,20 @@ pub enum Competes {
     SetsGovernorsAndPower,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Audit {
     /// Version of this structure in JSON.
     pub schema_version: u32,
     /// The audited CPUs and the others.
+    #[serde(flatten)]
     pub goal: Goal,
     /// The run that ranked it.
     pub run: Option<String>,
-    /// Every knob, most useful first.
+    /// Every knob, most useful first. In JSON, view adds the words.
+    #[serde(skip)]
     pub knobs: Vec<AuditEntry>,
+    /// In JSON, view adds the words.
+    #[serde(skip)]
     pub competitors: Vec<Competitor>,
     /// The remedy for each kind of culprit of the run, the largest first; empty without a run.
     pub remedies: Vec<Remedy>,

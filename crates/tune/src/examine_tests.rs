@@ -2,20 +2,20 @@
 
 use super::*;
 use crate::catalogue;
-use crate::paper::{Paper, goal};
+use crate::fake_machine::{FakeMachine, goal};
 use jitterscope_model::CpuId;
 
 const PF_KTHREAD: u64 = 0x0020_0000;
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
 /// Examines a knob on a machine of these files, with CPUs 2 and 3 isolated.
-fn examined_on(paper: &Paper, id: &str, housekeeping: &str) -> Examination {
+fn examined_on(fake: &FakeMachine, id: &str, housekeeping: &str) -> Examination {
     let goal = goal("2-3", housekeeping);
-    Inspection::new(&paper.machine, &goal).examine(catalogue::find(id).unwrap())
+    Inspection::new(&fake.machine, &goal).examine(catalogue::find(id).unwrap())
 }
 
 fn examined(id: &str, files: &[(&str, &str)]) -> Examination {
-    examined_on(&Paper::of(files), id, "0-1")
+    examined_on(&FakeMachine::of(files), id, "0-1")
 }
 
 fn is_unavailable(found: &Examination) -> bool {
@@ -155,26 +155,26 @@ fn interrupts_that_are_still_in_force_on_isolated_cpus_move_later() {
 #[test]
 fn a_knob_all_of_whose_files_are_denied_is_unreadable() {
     use std::os::unix::fs::PermissionsExt;
-    let paper = Paper::of(&[
+    let fake = FakeMachine::of(&[
         ("/sys/class/net/a/threaded", "1\n"),
         ("/sys/class/net/b/threaded", "1\n"),
     ]);
     let deny = |path: &str| {
-        let path = paper.machine.path(path);
+        let path = fake.machine.path(path);
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
     };
     deny("/sys/class/net/a/threaded");
-    if paper.machine.read("/sys/class/net/a/threaded").is_ok() {
+    if fake.machine.read("/sys/class/net/a/threaded").is_ok() {
         jitterscope_testing::skip("root is denied nothing");
         return;
     }
-    let found = examined_on(&paper, "napi-thread", "0-1");
+    let found = examined_on(&fake, "napi-thread", "0-1");
     assert_eq!(
         (found.state, found.found),
         (KnobState::Fine, Some(Finding::FilesAsWanted { files: 2 }))
     );
     deny("/sys/class/net/b/threaded");
-    let found = examined_on(&paper, "napi-thread", "0-1");
+    let found = examined_on(&fake, "napi-thread", "0-1");
     assert!(
         matches!(found.state, KnobState::Unreadable(_)),
         "{:?}",
@@ -184,25 +184,25 @@ fn a_knob_all_of_whose_files_are_denied_is_unreadable() {
 }
 
 /// A machine with these threads: (pid, name, flags, allowed CPUs).
-fn with_threads(threads: &[(u32, &str, u64, &str)]) -> Paper {
-    let paper = Paper::of(&[("/proc/cmdline", "quiet\n")]);
+fn with_threads(threads: &[(u32, &str, u64, &str)]) -> FakeMachine {
+    let fake = FakeMachine::of(&[("/proc/cmdline", "quiet\n")]);
     for (pid, comm, flags, cpus) in threads {
         let parent = if flags & PF_KTHREAD != 0 { 2 } else { 1 };
         let stat =
             format!("{pid} ({comm}) S {parent} 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0\n");
-        paper.put(&format!("/proc/{pid}/task/{pid}/stat"), &stat);
-        paper.put(
+        fake.put(&format!("/proc/{pid}/task/{pid}/stat"), &stat);
+        fake.put(
             &format!("/proc/{pid}/task/{pid}/status"),
             &format!("Cpus_allowed_list:\t{cpus}\n"),
         );
     }
-    paper
+    fake
 }
 
 #[test]
 fn threads_are_moved_off_where_they_can_and_told_where_they_cannot() {
     let bound = PF_KTHREAD | PF_NO_SETAFFINITY;
-    let paper = with_threads(&[
+    let fake = with_threads(&[
         (10, "anywhere", PF_KTHREAD, "0-3"),
         (11, "bound here", bound, "2"),
         (12, "bound across", bound, "1-2"),
@@ -225,7 +225,7 @@ fn threads_are_moved_off_where_they_can_and_told_where_they_cannot() {
             .map(|op| (op.what(), op.to_text()))
             .collect()
     };
-    let kernel = examined_on(&paper, "kthread-aff", "0-1");
+    let kernel = examined_on(&fake, "kthread-aff", "0-1");
     assert_eq!(
         (kernel.state.clone(), kernel.wanted.clone()),
         (KnobState::Wrong, Some(Wanted::NoThreads))
@@ -252,7 +252,7 @@ fn threads_are_moved_off_where_they_can_and_told_where_they_cannot() {
             some
         })
     );
-    let user = examined_on(&paper, "systemd-aff", "0-1");
+    let user = examined_on(&fake, "systemd-aff", "0-1");
     assert_eq!(moved(&user), [("thread 20 (program)".into(), "1".into())]);
     assert_eq!(user.left, [left(21, "pinned", Stays::PinnedThere)]);
     let some = vec!["program".to_owned()];
@@ -305,15 +305,15 @@ fn three_threads_are_named_and_none_where_none_can_be_moved() {
 
 #[test]
 fn what_needs_housekeeping_cpus_does_not_apply_without() {
-    let paper = with_threads(&[(10, "k", PF_KTHREAD, "0-3"), (20, "u", 0, "0-3")]);
-    paper.put("/sys/fs/cgroup/cgroup.controllers", "cpuset\n");
+    let fake = with_threads(&[(10, "k", PF_KTHREAD, "0-3"), (20, "u", 0, "0-3")]);
+    fake.put("/sys/fs/cgroup/cgroup.controllers", "cpuset\n");
     for id in ["kthread-aff", "systemd-aff", "cpuset-part"] {
         assert_eq!(
-            examined_on(&paper, id, "").state,
+            examined_on(&fake, id, "").state,
             KnobState::NotApplicable(KnobReason::NoHousekeeping)
         );
         assert_eq!(
-            examined_on(&paper, id, "0-1").state,
+            examined_on(&fake, id, "0-1").state,
             KnobState::Wrong,
             "{id}"
         );
@@ -438,9 +438,9 @@ fn what_does_not_matter_here_is_wrong_for_nobody_but_who_names_it() {
             moot(KnobReason::NoFullDynticks),
         ),
     ] {
-        let paper = Paper::of(&files);
+        let fake = FakeMachine::of(&files);
         let goal = goal("2-3", "0-1");
-        let inspection = Inspection::new(&paper.machine, &goal);
+        let inspection = Inspection::new(&fake.machine, &goal);
         let knob = catalogue::find(knob).unwrap();
         let found = inspection.judge(knob);
         assert_eq!(found.state, judged, "{} {files:?}", knob.id);

@@ -113,10 +113,15 @@ pub enum Finding {
     PerfEvents {
         programs: Vec<Program>,
     },
-    /// None of the known programs that read registers of other CPUs runs.
-    NoMsrTool,
-    MsrTools {
+    /// None of the programs that do this runs.
+    NoneRuns,
+    Running {
         programs: Vec<Program>,
+    },
+    /// No kernel thread of these CPUs but the scheduler's own has a real-time priority above the lowest.
+    NoRealTime,
+    RealTime {
+        threads: Vec<Program>,
     },
     /// KVM's periodic synchronisation of its guests' clocks.
     KvmClockSync {

@@ -61,6 +61,8 @@ pub enum KnobReason {
     NoGuests,
     /// KVM's parameters cannot be read.
     KvmUnreadable,
+    /// Kernel threads of these CPUs cannot be seen.
+    KernelThreadsHidden,
 }
 
 impl KnobReason {
@@ -91,7 +93,8 @@ impl KnobReason {
             | KnobReason::NoVirtualMachine
             | KnobReason::ProcessorUnknown
             | KnobReason::NoGuests
-            | KnobReason::KvmUnreadable => false,
+            | KnobReason::KvmUnreadable
+            | KnobReason::KernelThreadsHidden => false,
         }
     }
 

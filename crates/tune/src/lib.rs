@@ -2,7 +2,7 @@
 //!
 //! A [`Knob`] is data: where it is read, which value is wanted, which culprits it answers. [`audit`] only reads.
 //! [`plan`] lists changes. [`apply`] makes them after it wrote every original into a journal, [`rollback`] restores
-//! them from the journal alone, and [`status`] compares the journal with the machine. All changes go through [`Hands`],
+//! them from the journal alone, and [`status`] compares the journal with the machine. All changes go through [`MachineWriter`],
 //! all reads through [`Machine`](jitterscope_platform::Machine).
 #![forbid(unsafe_code)]
 
@@ -13,23 +13,23 @@ mod audit;
 pub mod catalogue;
 mod cmdline;
 mod examine;
+#[cfg(test)]
+mod fake_machine;
 mod finding;
 mod forbidden;
 pub mod glob;
 mod goal;
 mod gone;
-mod hands;
 mod in_force;
 mod interrupts;
 mod journal;
 mod knob;
 mod knob_reason;
 mod left;
+mod machine_writer;
 mod negligible;
 mod notice;
 mod op;
-#[cfg(test)]
-mod paper;
 mod partition;
 mod permit;
 mod persist;
@@ -58,7 +58,6 @@ pub use finding::{FileValue, Finding, Program, Queues};
 pub use forbidden::{Forbidden, ValueFlaw};
 pub use goal::{DefaultCpus, Goal, GoalError, online_cpus};
 pub use gone::GoneBecause;
-pub use hands::{Hands, MachineHands};
 pub use in_force::{InForceBy, LONGEST_UNDOING, NoTime, realtime_ns};
 pub use interrupts::{Counted, InterruptDiff, Interrupts, Rose};
 pub use journal::{JournalError, Who};
@@ -68,6 +67,7 @@ pub use knob::{
 };
 pub use knob_reason::KnobReason;
 pub use left::{Left, LeftFamily, LeftTogether, Stays};
+pub use machine_writer::{HostWriter, MachineWriter};
 pub use negligible::{OF_MEASURED, OF_STOLEN};
 pub use notice::{KnobNotice, Notice};
 pub use op::{Op, OpFamily, Outcome, Standing};

@@ -3,7 +3,7 @@
 use crate::access::Access;
 use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
-use crate::hands::{Hands, unfinished};
+use crate::machine_writer::{MachineWriter, unfinished};
 use crate::refusal::{Meaning, Refusal};
 use crate::threads;
 use crate::value::ValueKind;
@@ -298,7 +298,7 @@ impl Op {
     }
 
     /// Makes the change and reads back what is in force.
-    pub fn perform(&self, hands: &mut dyn Hands) -> Outcome {
+    pub fn perform(&self, hands: &mut dyn MachineWriter) -> Outcome {
         match self.attempt(hands) {
             Ok(()) => self.verified(hands.machine()),
             Err(e) if self.is_gone(&e) => Outcome::Gone {
@@ -324,7 +324,7 @@ impl Op {
                 || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()))
     }
 
-    fn attempt(&self, hands: &mut dyn Hands) -> io::Result<()> {
+    fn attempt(&self, hands: &mut dyn MachineWriter) -> io::Result<()> {
         match self {
             Op::Write { path, to, .. } => hands.write(path, to),
             Op::MakeDir { path, .. } => hands.make_dir(path),
@@ -469,7 +469,7 @@ impl Op {
     ///
     /// # Errors
     /// The system's error, or the restored value does not read back.
-    pub fn undo(&self, hands: &mut dyn Hands) -> io::Result<()> {
+    pub fn undo(&self, hands: &mut dyn MachineWriter) -> io::Result<()> {
         match self {
             Op::Write {
                 path,
@@ -520,7 +520,7 @@ impl Op {
 }
 
 /// Moves the members of a cgroup to its parent, so that it can be removed.
-fn send_members_up(hands: &mut dyn Hands, path: &str) -> io::Result<()> {
+fn send_members_up(hands: &mut dyn MachineWriter, path: &str) -> io::Result<()> {
     let Some((parent, _)) = path.rsplit_once('/') else {
         return Ok(());
     };

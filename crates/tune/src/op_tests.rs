@@ -1,8 +1,8 @@
 //! Each kind of change: its texts, its state, and the result of undoing it.
 
 use super::*;
-use crate::hands::MachineHands;
-use crate::paper::Paper;
+use crate::fake_machine::FakeMachine;
+use crate::machine_writer::HostWriter;
 use rustix::io::Errno;
 
 fn write(path: &str, kind: ValueKind, from: Option<&str>, to: &str) -> Op {
@@ -44,10 +44,10 @@ fn folder(cgroup: bool) -> Op {
 }
 
 /// A machine with this thread.
-fn running(start_time: u64, cpus: &str) -> Paper {
+fn running(start_time: u64, cpus: &str) -> FakeMachine {
     let stat = format!("8 (app) S 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {start_time} 0 0\n");
     let status = format!("Name:\tapp\nCpus_allowed_list:\t{cpus}\n");
-    Paper::of(&[
+    FakeMachine::of(&[
         ("/proc/7/task/8/stat", &stat),
         ("/proc/7/task/8/status", &status),
     ])
@@ -185,10 +185,10 @@ fn only_what_becomes_of_the_machine_as_asked_is_a_success() {
 
 #[test]
 fn what_was_there_before_is_read_afresh() {
-    let paper = running(55, "0-3");
-    paper.put("/a", "now\n");
-    paper.put("/etc/x.conf", "old\n");
-    let captured = |op: &Op| op.captured(&paper.machine);
+    let fake = running(55, "0-3");
+    fake.put("/a", "now\n");
+    fake.put("/etc/x.conf", "old\n");
+    let captured = |op: &Op| op.captured(&fake.machine);
     assert_eq!(
         captured(&write("/a", ValueKind::Text, Some("long ago"), "z")).unwrap(),
         write("/a", ValueKind::Text, Some("now\n"), "z")
@@ -206,7 +206,11 @@ fn what_was_there_before_is_read_afresh() {
             .captured(&running(56, "0-3").machine)
             .is_err()
     );
-    assert!(thread("9", "0").captured(&Paper::of(&[]).machine).is_err());
+    assert!(
+        thread("9", "0")
+            .captured(&FakeMachine::of(&[]).machine)
+            .is_err()
+    );
 }
 
 #[test]
@@ -219,15 +223,15 @@ fn how_a_thread_stands_is_told_by_its_cpus_and_its_age() {
     let ended = || Standing::Gone(GoneBecause::ThreadEnded);
     assert_eq!(standing(56, "0-3"), ended());
     assert_eq!(
-        thread("0-3", "0-1").standing(&Paper::of(&[]).machine),
+        thread("0-3", "0-1").standing(&FakeMachine::of(&[]).machine),
         ended()
     );
 }
 
 #[test]
 fn a_thread_is_moved_and_moved_back_and_one_that_has_ended_is_gone() {
-    let paper = running(55, "0-3");
-    let mut hands = MachineHands::new(&paper.machine);
+    let fake = running(55, "0-3");
+    let mut hands = HostWriter::new(&fake.machine);
     let op = thread("0-3", "0-1");
     assert_eq!(
         op.perform(&mut hands),
@@ -236,17 +240,15 @@ fn a_thread_is_moved_and_moved_back_and_one_that_has_ended_is_gone() {
         }
     );
     assert!(
-        paper
-            .text("/proc/7/task/8/status")
+        fake.text("/proc/7/task/8/status")
             .contains("Cpus_allowed_list:\t0-1\n")
     );
     op.undo(&mut hands).unwrap();
     assert!(
-        paper
-            .text("/proc/7/task/8/status")
+        fake.text("/proc/7/task/8/status")
             .contains("Name:\tapp\nCpus_allowed_list:\t0-3\n")
     );
-    let mut nobody = MachineHands::new(&Paper::of(&[]).machine);
+    let mut nobody = HostWriter::new(&FakeMachine::of(&[]).machine);
     assert_eq!(
         op.perform(&mut nobody),
         Outcome::Gone {
@@ -270,26 +272,26 @@ fn a_thread_is_moved_and_moved_back_and_one_that_has_ended_is_gone() {
 #[test]
 fn a_value_stands_as_it_reads_in_whatever_spelling() {
     let op = write("/a", ValueKind::CpuList, Some("0-3\n"), "0-1");
-    let standing = |text| op.standing(&Paper::of(&[("/a", text)]).machine);
+    let standing = |text| op.standing(&FakeMachine::of(&[("/a", text)]).machine);
     assert_eq!(
         [standing("0,1,2,3\n"), standing("0,1\n")],
         [Standing::Original, Standing::Ours]
     );
     assert_eq!(standing("2\n"), Standing::Foreign("2".into()));
     assert!(matches!(
-        op.standing(&Paper::of(&[]).machine),
+        op.standing(&FakeMachine::of(&[]).machine),
         Standing::Gone(GoneBecause::NoFile { .. })
     ));
     // A file that a step creates counts as unchanged until that step is made.
     let made = write("/a", ValueKind::Text, None, "x");
     assert_eq!(
-        made.standing(&Paper::of(&[("/a", "x\n")]).machine),
+        made.standing(&FakeMachine::of(&[("/a", "x\n")]).machine),
         Standing::Original
     );
-    let paper = Paper::of(&[]);
-    std::fs::write(paper.machine.path("/a"), [0xff, 0xfe]).unwrap();
+    let fake = FakeMachine::of(&[]);
+    std::fs::write(fake.machine.path("/a"), [0xff, 0xfe]).unwrap();
     assert!(matches!(
-        op.standing(&paper.machine),
+        op.standing(&fake.machine),
         Standing::Gone(GoneBecause::Unreadable { .. })
     ));
 }
@@ -304,8 +306,8 @@ fn an_interrupt_is_pending_while_it_is_in_force_on_another_cpu() {
         effective: Some(effective.into()),
     };
     let outcome = |in_force| {
-        let paper = Paper::of(&[("/irq/list", "0-3\n"), ("/irq/effective", in_force)]);
-        op("/irq/effective").perform(&mut MachineHands::new(&paper.machine))
+        let fake = FakeMachine::of(&[("/irq/list", "0-3\n"), ("/irq/effective", in_force)]);
+        op("/irq/effective").perform(&mut HostWriter::new(&fake.machine))
     };
     let applied = Outcome::Applied {
         reads: "0-1".into(),
@@ -320,9 +322,9 @@ fn an_interrupt_is_pending_while_it_is_in_force_on_another_cpu() {
         [outcome("1\n"), outcome("\n")],
         [applied.clone(), applied.clone()]
     );
-    let paper = Paper::of(&[("/irq/list", "0-3\n")]);
+    let fake = FakeMachine::of(&[("/irq/list", "0-3\n")]);
     assert_eq!(
-        op("/irq/effective").perform(&mut MachineHands::new(&paper.machine)),
+        op("/irq/effective").perform(&mut HostWriter::new(&fake.machine)),
         applied
     );
 }
@@ -330,10 +332,10 @@ fn an_interrupt_is_pending_while_it_is_in_force_on_another_cpu() {
 #[test]
 fn a_blink_leaves_a_cpu_online() {
     let online = "/sys/devices/system/cpu/cpu2/online";
-    let paper = Paper::of(&[(online, "1\n")]);
+    let fake = FakeMachine::of(&[(online, "1\n")]);
     let op = Op::Blink { cpu: CpuId(2) };
-    assert_eq!(op.standing(&paper.machine), Standing::Original);
-    let mut hands = MachineHands::new(&paper.machine);
+    assert_eq!(op.standing(&fake.machine), Standing::Original);
+    let mut hands = HostWriter::new(&fake.machine);
     assert_eq!(
         op.perform(&mut hands),
         Outcome::Applied {
@@ -341,80 +343,80 @@ fn a_blink_leaves_a_cpu_online() {
         }
     );
     // A CPU that was left offline is brought back.
-    paper.put(online, "0\n");
-    assert_eq!(op.standing(&paper.machine), Standing::Ours);
+    fake.put(online, "0\n");
+    assert_eq!(op.standing(&fake.machine), Standing::Ours);
     op.undo(&mut hands).unwrap();
-    assert_eq!(paper.text(online), "1\n");
+    assert_eq!(fake.text(online), "1\n");
 }
 
 #[test]
 fn a_cgroup_gives_its_cpus_and_its_members_back_before_it_goes() {
-    let paper = Paper::of(&[
+    let fake = FakeMachine::of(&[
         ("/cg/ours/cpuset.cpus.partition", "isolated\n"),
         ("/cg/ours/cgroup.procs", "12\n"),
         ("/cg/cgroup.procs", "1\n"),
     ]);
-    let mut hands = MachineHands::new(&paper.machine);
+    let mut hands = HostWriter::new(&fake.machine);
     // On a fake machine its files prevent its removal, as members would.
     assert!(folder(true).undo(&mut hands).is_err());
-    assert_eq!(paper.text("/cg/ours/cpuset.cpus.partition"), "member");
-    assert_eq!(paper.text("/cg/cgroup.procs"), "12");
-    std::fs::remove_dir_all(paper.machine.path("/cg/ours")).unwrap();
-    assert_eq!(folder(true).standing(&paper.machine), Standing::Original);
+    assert_eq!(fake.text("/cg/ours/cpuset.cpus.partition"), "member");
+    assert_eq!(fake.text("/cg/cgroup.procs"), "12");
+    std::fs::remove_dir_all(fake.machine.path("/cg/ours")).unwrap();
+    assert_eq!(folder(true).standing(&fake.machine), Standing::Original);
     assert_eq!(
         folder(true).perform(&mut hands),
         Outcome::Applied {
             reads: "new cgroup".into()
         }
     );
-    assert_eq!(folder(true).standing(&paper.machine), Standing::Ours);
+    assert_eq!(folder(true).standing(&fake.machine), Standing::Ours);
     folder(true).undo(&mut hands).unwrap();
-    assert!(!paper.machine.exists("/cg/ours"));
+    assert!(!fake.machine.exists("/cg/ours"));
     // A plain folder has no members: any file in it keeps it.
-    paper.put("/cg/ours/cgroup.procs", "13\n");
+    fake.put("/cg/ours/cgroup.procs", "13\n");
     assert!(folder(false).undo(&mut hands).is_err());
-    assert_eq!(paper.text("/cg/cgroup.procs"), "12");
+    assert_eq!(fake.text("/cg/cgroup.procs"), "12");
 }
 
 #[test]
 fn a_drop_in_comes_and_goes_whole() {
-    let paper = Paper::of(&[("/etc/other", "")]);
-    let mut hands = MachineHands::new(&paper.machine);
+    let fake = FakeMachine::of(&[("/etc/other", "")]);
+    let mut hands = HostWriter::new(&fake.machine);
     let op = file(None, "a\n");
-    assert_eq!(op.standing(&paper.machine), Standing::Original);
+    assert_eq!(op.standing(&fake.machine), Standing::Original);
     assert_eq!(
         op.perform(&mut hands),
         Outcome::Applied {
             reads: "1 lines".into()
         }
     );
-    assert_eq!(op.standing(&paper.machine), Standing::Ours);
-    paper.put("/etc/x.conf", "edited\n");
+    assert_eq!(op.standing(&fake.machine), Standing::Ours);
+    fake.put("/etc/x.conf", "edited\n");
     assert_eq!(
-        op.standing(&paper.machine),
+        op.standing(&fake.machine),
         Standing::Foreign("(edited)".into())
     );
     // A partly written file is ours and is removed, too.
     let half = unfinished("/etc/x.conf");
-    std::fs::remove_file(paper.machine.path("/etc/x.conf")).unwrap();
-    paper.put(&half, "a");
-    assert_eq!(op.standing(&paper.machine), Standing::Ours);
+    std::fs::remove_file(fake.machine.path("/etc/x.conf")).unwrap();
+    fake.put(&half, "a");
+    assert_eq!(op.standing(&fake.machine), Standing::Ours);
     op.undo(&mut hands).unwrap();
-    assert!(!paper.machine.exists(&half) && !paper.machine.exists("/etc/x.conf"));
+    assert!(!fake.machine.exists(&half) && !fake.machine.exists("/etc/x.conf"));
     // An original file comes back, and its removal is reported.
     let op = file(Some("old\n"), "a\n");
     assert_eq!(
-        op.standing(&paper.machine),
+        op.standing(&fake.machine),
         Standing::Foreign("(removed)".into())
     );
     op.undo(&mut hands).unwrap();
-    assert_eq!(paper.text("/etc/x.conf"), "old\n");
+    assert_eq!(fake.text("/etc/x.conf"), "old\n");
 }
 
 #[test]
 fn what_somebody_else_may_do_with_a_drop_in_is_part_of_how_it_stands() {
-    let paper = Paper::of(&[("/etc/x.conf", "old\n")]);
-    let now = Access::of(&std::fs::metadata(paper.machine.path("/etc/x.conf")).unwrap());
+    let fake = FakeMachine::of(&[("/etc/x.conf", "old\n")]);
+    let now = Access::of(&std::fs::metadata(fake.machine.path("/etc/x.conf")).unwrap());
     let op = |access| match file(Some("old\n"), "a\n") {
         Op::PutFile { path, from, to, .. } => Op::PutFile {
             path,
@@ -424,14 +426,14 @@ fn what_somebody_else_may_do_with_a_drop_in_is_part_of_how_it_stands() {
         },
         other => other,
     };
-    assert_eq!(op(Some(now)).standing(&paper.machine), Standing::Original);
-    assert_eq!(op(None).standing(&paper.machine), Standing::Original);
+    assert_eq!(op(Some(now)).standing(&fake.machine), Standing::Original);
+    assert_eq!(op(None).standing(&fake.machine), Standing::Original);
     let other = Access {
         mode: now.mode ^ 0o020,
         ..now
     };
     assert_eq!(
-        op(Some(other)).standing(&paper.machine),
+        op(Some(other)).standing(&fake.machine),
         Standing::Foreign(format!("({})", now.shown()))
     );
 }

@@ -1,7 +1,7 @@
 //! Machines with either kind of cpusets, unchanged and halfway to the goal.
 
 use super::*;
-use crate::paper::{Paper, goal};
+use crate::fake_machine::{FakeMachine, goal};
 
 const V2: [(&str, &str); 2] = [
     ("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n"),
@@ -16,7 +16,7 @@ fn cpus(list: &str) -> CpuSet {
 
 fn found(files: &[&[(&str, &str)]]) -> Option<Partition> {
     let files: Vec<(&str, &str)> = files.iter().flat_map(|some| some.iter()).copied().collect();
-    look(&Paper::of(&files).machine, &goal("2-3", "0-1"))
+    look(&FakeMachine::of(&files).machine, &goal("2-3", "0-1"))
 }
 
 /// A short form of each change.
@@ -181,8 +181,8 @@ fn where_nothing_balances_the_isolated_cpus_there_is_nothing_to_do() {
 
 #[test]
 fn only_what_is_proposed_may_be_made() {
-    let paper = Paper::of(&V2);
-    let may = |op: &Op| may_make(&paper.machine, op);
+    let fake = FakeMachine::of(&V2);
+    let may = |op: &Op| may_make(&fake.machine, op);
     for op in found(&[&V2]).unwrap().ops {
         assert_eq!(may(&op).as_deref(), Some("/sys/fs/cgroup"), "{op:?}");
     }
@@ -222,7 +222,7 @@ fn only_what_is_proposed_may_be_made() {
         assert_eq!(may(&op), None, "{op:?}");
     }
     // Other mount points count, too.
-    let mounted = Paper::of(&[(
+    let mounted = FakeMachine::of(&[(
         "/proc/mounts",
         "none /cg cgroup2 rw 0 0\nnone /data ext4 rw 0 0\n",
     )]);

@@ -147,8 +147,16 @@ pub fn plan_of(
             });
             continue;
         }
+        let mut lasts = persist;
+        if let ChangeReason::Needed { by } = why {
+            // It is made for the other knob's change, if that makes one, and for as long.
+            if found.ops.is_empty() || inspection.examine(known(by)?).ops.is_empty() {
+                continue;
+            }
+            lasts = false;
+        }
         left.append(&mut found.left);
-        if persist {
+        if lasts {
             keep(knob, &found, &mut lasting, &mut plan.skipped);
         }
         take(knob, found, why, persist, &mut plan);
@@ -242,8 +250,24 @@ fn chosen(
             out
         }
     };
-    // Hotplug undoes cpusets and affinities, so it comes first.
-    knobs.sort_by_key(|(k, _)| !matches!(k.mechanism, Mechanism::Blink));
+    let partition = knobs
+        .iter()
+        .find(|(k, _)| matches!(k.mechanism, Mechanism::Partition));
+    if let Some(&(Knob { id: by, .. }, _)) = partition {
+        let movers = catalogue::all().filter(|k| matches!(k.mechanism, Mechanism::Threads(_)));
+        let missing: Vec<_> = movers
+            .filter(|mover| knobs.iter().all(|(k, _)| k.id != mover.id))
+            .map(|mover| (mover, ChangeReason::Needed { by }))
+            .collect();
+        knobs.extend(missing);
+    }
+    // Hotplug undoes cpusets and affinities, so it comes first. Threads move while the scheduler still balances: those
+    // on a CPU that leaves its domains would be stranded there.
+    knobs.sort_by_key(|(k, _)| match k.mechanism {
+        Mechanism::Blink => 0,
+        Mechanism::Threads(_) => 1,
+        _ => 2,
+    });
     knobs.dedup_by_key(|(k, _)| k.id);
     Ok(knobs)
 }

@@ -43,6 +43,11 @@ pub enum ChangeReason {
     },
     /// A run measured culprits that the knob answers.
     Measured(Measured),
+    /// Another knob of the plan does harm without it.
+    Needed {
+        /// That knob.
+        by: &'static str,
+    },
     /// To make other changes permanent.
     Lasting,
 }

@@ -237,13 +237,13 @@ fn pinned_programs(
 mod tests {
     use super::*;
     use crate::audit::audit;
-    use crate::paper::{Paper, goal};
+    use crate::fake_machine::{FakeMachine, goal};
     use jitterscope_model::{Quota, Task, Verdict};
 
     const STAT: &str = "9 (x) S 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0\n";
 
-    fn machine() -> Paper {
-        Paper::of(&[
+    fn machine() -> FakeMachine {
+        FakeMachine::of(&[
             ("/sys/devices/system/cpu/online", "0-3\n"),
             ("/sys/devices/system/cpu/isolated", "\n"),
             ("/sys/devices/system/cpu/nohz_full", "(null)\n"),

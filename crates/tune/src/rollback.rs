@@ -3,9 +3,9 @@
 use crate::apply::boot_id;
 use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
-use crate::hands::Hands;
 use crate::in_force::{self, InForceBy};
 use crate::journal::{Journal, Record, State, Step};
+use crate::machine_writer::MachineWriter;
 use crate::op::{Op, Outcome, Standing, classify, exact_file};
 use crate::permit;
 use crate::persist::{self, PERSIST, Without};
@@ -78,21 +78,26 @@ impl Undoing {
 }
 
 /// One step of a rollback.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RolledBack {
     pub knob: String,
     pub path: String,
     /// The original before the apply.
     pub original: String,
+    #[serde(flatten)]
     pub undoing: Undoing,
     /// When the original is in force again, which may be later than it reads back; `None` if nothing was written back.
+    /// In JSON, view adds the words.
+    #[serde(skip)]
     pub in_force_by: Option<InForceBy>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RollbackReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
+    /// In JSON, view adds the words.
+    #[serde(skip)]
     pub steps: Vec<RolledBack>,
     /// Number of threads started since that had inherited a confinement and were freed.
     pub inherited_freed: usize,
@@ -102,7 +107,8 @@ pub struct RollbackReport {
     pub update_boot_loader: bool,
     /// Number of changes of other knobs, which stay applied.
     pub stays: usize,
-    /// Drop-ins of ours that still restore a change at the next boot, and why.
+    /// Drop-ins of ours that still restore a change at the next boot, and why. In JSON, view adds the words.
+    #[serde(skip)]
     pub lasting: Vec<Lasts>,
 }
 
@@ -165,7 +171,7 @@ impl RollbackReport {
 /// # Errors
 /// Another process is changing the machine, or the journal cannot be read or written.
 pub fn rollback(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     dir: &StateDir,
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
 ) -> Result<RollbackReport, StateError> {
@@ -181,7 +187,7 @@ pub fn rollback(
 /// One of the knobs has no applied change; another process is changing the machine, or the journal cannot be read or
 /// written.
 pub fn rollback_only(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     dir: &StateDir,
     knobs: &[String],
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
@@ -214,7 +220,7 @@ pub fn rollback_only(
 /// Removes the chosen steps' values from the drop-ins, each as a new step on top of the one that made the drop-in.
 /// Returns the drop-ins that still contain some of them.
 fn forget_at_boot(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     locked: &Locked,
     state: &State,
     chosen: &dyn Fn(&Step) -> bool,
@@ -289,7 +295,7 @@ fn forget_at_boot(
 }
 
 fn undo_steps(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     locked: &Locked,
     state: &State,
     chosen: &dyn Fn(&Step) -> bool,
@@ -418,7 +424,7 @@ fn is_file_of(op: &Op, made: &Op) -> bool {
 }
 
 fn undo(
-    hands: &mut dyn Hands,
+    hands: &mut dyn MachineWriter,
     step: &Step,
     rebooted: bool,
     on_drift: &mut dyn FnMut(&Drift) -> OnDrift,
@@ -465,7 +471,7 @@ fn undo(
     }
 }
 
-fn restore(hands: &mut dyn Hands, step: &Step) -> Undoing {
+fn restore(hands: &mut dyn MachineWriter, step: &Step) -> Undoing {
     match step.op.undo(hands) {
         Ok(()) => Undoing::Restored,
         Err(e) => match step.op.standing(hands.machine()) {
@@ -531,7 +537,7 @@ fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> 
     found
 }
 
-fn free_heirs(hands: &mut dyn Hands, heirs: Vec<Op>) -> usize {
+fn free_heirs(hands: &mut dyn MachineWriter, heirs: Vec<Op>) -> usize {
     heirs
         .into_iter()
         .filter(|op| op.standing(hands.machine()) == Standing::Ours && op.undo(hands).is_ok())

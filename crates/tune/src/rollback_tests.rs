@@ -1,8 +1,8 @@
 //! The results of undoing one change, and its state until then.
 
 use super::*;
-use crate::hands::MachineHands;
-use crate::paper::Paper;
+use crate::fake_machine::FakeMachine;
+use crate::machine_writer::HostWriter;
 use crate::status::{NowIs, now_is};
 use crate::value::ValueKind;
 
@@ -59,15 +59,15 @@ fn a_value_stands_as_it_reads_and_after_a_reboot_it_is_the_boots() {
         ("c", ignored("c"), refused, NowIs::UndoneByReboot),
         ("c", ignored("d"), drifted, NowIs::UndoneByReboot),
     ] {
-        let paper = Paper::of(&[("/x", reads)]);
+        let fake = FakeMachine::of(&[("/x", reads)]);
         let found = [false, true]
-            .map(|rebooted| now_is(&paper.machine, &write(), outcome.as_ref(), rebooted));
+            .map(|rebooted| now_is(&fake.machine, &write(), outcome.as_ref(), rebooted));
         assert_eq!(found, [now, rebooted], "{reads}");
     }
     // A reboot keeps what is on disk: a file, and a folder that is not a cgroup.
-    let paper = Paper::of(&[("/x", "c")]);
+    let fake = FakeMachine::of(&[("/x", "c")]);
     assert!(matches!(
-        now_is(&paper.machine, &put(), None, true),
+        now_is(&fake.machine, &put(), None, true),
         NowIs::Drifted { .. }
     ));
     let folder = |cgroup| Op::MakeDir {
@@ -75,11 +75,11 @@ fn a_value_stands_as_it_reads_and_after_a_reboot_it_is_the_boots() {
         cgroup,
     };
     assert_eq!(
-        now_is(&paper.machine, &folder(false), None, true),
+        now_is(&fake.machine, &folder(false), None, true),
         NowIs::Original
     );
     assert_eq!(
-        now_is(&paper.machine, &folder(true), None, true),
+        now_is(&fake.machine, &folder(true), None, true),
         NowIs::UndoneByReboot
     );
 }
@@ -94,8 +94,8 @@ fn a_mask_is_pending_while_it_holds_unwanted_cpus() {
         effective: Some("/effective".into()),
     };
     for (effective, pending) in [("3", true), ("0,3", true), ("0", false), ("0-1", false)] {
-        let paper = Paper::of(&[("/x", "0-1"), ("/effective", effective)]);
-        let found = now_is(&paper.machine, &op, None, false);
+        let fake = FakeMachine::of(&[("/x", "0-1"), ("/effective", effective)]);
+        let found = now_is(&fake.machine, &op, None, false);
         assert_eq!(
             matches!(found, NowIs::Pending { .. }),
             pending,
@@ -108,7 +108,7 @@ fn a_mask_is_pending_while_it_holds_unwanted_cpus() {
 fn our_value_is_undone_and_a_foreign_one_needs_an_answer() {
     let undone =
         |op: Op, reads: &str, outcome: Option<Outcome>, rebooted: bool, answer: OnDrift| {
-            let paper = Paper::of(&[("/x", reads)]);
+            let fake = FakeMachine::of(&[("/x", reads)]);
             let mut asked = 0;
             let mut on_drift = |drift: &Drift| {
                 asked += 1;
@@ -123,12 +123,12 @@ fn our_value_is_undone_and_a_foreign_one_needs_an_answer() {
                 answer
             };
             let found = undo(
-                &mut MachineHands::new(&paper.machine),
+                &mut HostWriter::new(&fake.machine),
                 &step(op, outcome),
                 rebooted,
                 &mut on_drift,
             );
-            (found, paper.text("/x"), asked)
+            (found, fake.text("/x"), asked)
         };
     let keep = OnDrift::Keep;
     for (reads, outcome, rebooted, answer, expected, left, asked) in [
@@ -193,8 +193,8 @@ fn our_value_is_undone_and_a_foreign_one_needs_an_answer() {
     }
     // A missing target cannot be undone, and after a reboot need not be.
     let gone = |rebooted| {
-        let paper = Paper::of(&[]);
-        let hands = &mut MachineHands::new(&paper.machine);
+        let fake = FakeMachine::of(&[]);
+        let hands = &mut HostWriter::new(&fake.machine);
         undo(hands, &step(write(), None), rebooted, &mut |_| {
             OnDrift::Keep
         })

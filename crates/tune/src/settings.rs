@@ -148,13 +148,13 @@ pub fn sibling(path: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::{Paper, goal};
+    use crate::fake_machine::{FakeMachine, goal};
 
     /// What would be written to a file that reads `now`.
     fn want(kind: ValueKind, want: Want, now: &str) -> Option<String> {
-        let paper = Paper::of(&[("/a/file", now), ("/a/other", "7\n")]);
+        let fake = FakeMachine::of(&[("/a/file", now), ("/a/other", "7\n")]);
         let setting = Setting::file("/a/file", kind, want);
-        let mut found = read(&paper.machine, &goal("2-3", "0-1"), &setting);
+        let mut found = read(&fake.machine, &goal("2-3", "0-1"), &setting);
         assert_eq!(found.len(), 1);
         let op = found.remove(0).op?;
         let Op::Write { path, from, to, .. } = op else {
@@ -229,10 +229,10 @@ mod tests {
         let mask = |now| want(ValueKind::CpuMask, Want::OffIsolated, now);
         assert_eq!((mask("f\n").as_deref(), mask("3\n")), (Some("3"), None));
         // No CPU is left to take over.
-        let paper = Paper::of(&[("/a/file", "0-3\n")]);
+        let fake = FakeMachine::of(&[("/a/file", "0-3\n")]);
         let setting = Setting::file("/a/file", ValueKind::CpuList, Want::OffIsolated);
         assert!(
-            read(&paper.machine, &goal("0-3", ""), &setting)[0]
+            read(&fake.machine, &goal("0-3", ""), &setting)[0]
                 .op
                 .is_none()
         );
@@ -241,32 +241,32 @@ mod tests {
     #[test]
     fn a_family_is_looked_at_on_the_cpus_that_it_is_for() {
         let files = ["/c/cpu0/x", "/c/cpu2/x", "/c/cpu3/x", "/c/cpu9/x"].map(|path| (path, "1\n"));
-        let paper = Paper::of(&files);
+        let fake = FakeMachine::of(&files);
         let of = |scope| {
             paths(
-                &paper.machine,
+                &fake.machine,
                 &goal("2-3", "0-1"),
                 Place::PerCpu("/c/cpu{cpu}/x", scope),
             )
         };
         assert_eq!(of(Scope::Isolated), ["/c/cpu2/x", "/c/cpu3/x"]);
         assert_eq!(of(Scope::All), ["/c/cpu0/x", "/c/cpu2/x", "/c/cpu3/x"]);
-        let all = paths(&paper.machine, &goal("2-3", "0-1"), Place::Files("/c/*/x"));
+        let all = paths(&fake.machine, &goal("2-3", "0-1"), Place::Files("/c/*/x"));
         assert_eq!(all.len(), 4);
     }
 
     #[test]
     fn what_is_in_force_is_read_beside_it_and_a_folder_is_no_setting() {
         let irq = |effective| {
-            let paper = Paper::of(&[("/i/5/list", "0-3\n"), ("/i/5/effective", effective)]);
-            std::fs::create_dir_all(paper.machine.path("/i/6/list")).unwrap();
+            let fake = FakeMachine::of(&[("/i/5/list", "0-3\n"), ("/i/5/effective", effective)]);
+            std::fs::create_dir_all(fake.machine.path("/i/6/list")).unwrap();
             let place = Place::Files("/i/*/list");
             let setting = Setting::new(place, ValueKind::CpuList, Want::OffIsolated);
             let setting = Setting {
                 effective: Some("effective"),
                 ..setting
             };
-            let mut found = read(&paper.machine, &goal("2-3", "0-1"), &setting);
+            let mut found = read(&fake.machine, &goal("2-3", "0-1"), &setting);
             assert_eq!(found.len(), 1, "a folder has nothing to read: {found:?}");
             found.remove(0)
         };

@@ -48,28 +48,32 @@ pub enum NowIs {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct StatusEntry {
     pub knob: String,
     pub path: String,
     /// The family of the change, if there are many similar ones.
+    #[serde(skip)]
     pub family: Option<OpFamily>,
     pub original: String,
     pub asked: String,
     /// When it was requested, nanoseconds since the epoch.
     pub since_realtime_ns: u64,
+    #[serde(flatten)]
     pub standing: NowIs,
-    /// When it is in force, if the journal says when it was made; otherwise `None`.
+    /// When it is in force, if the journal says when it was made; otherwise `None`. In JSON, view adds the words.
+    #[serde(skip)]
     pub in_force_by: Option<InForceBy>,
 }
 
 /// A change that was rolled back, but whose undoing is not yet in force everywhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settling {
     pub knob: String,
     pub path: String,
     pub original: String,
-    /// When that value is in force.
+    /// When that value is in force. In JSON, view adds the words.
+    #[serde(skip)]
     pub in_force_by: InForceBy,
 }
 
@@ -84,16 +88,19 @@ pub struct StatusApply {
     pub before_reboot: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// Version of this structure in JSON.
     pub schema_version: u32,
     pub active: bool,
     pub applies: Vec<StatusApply>,
+    /// In JSON, view adds the words.
+    #[serde(skip)]
     pub changes: Vec<StatusEntry>,
     /// Knobs rolled back separately while the rest stays applied.
     pub rolled_back: Vec<String>,
-    /// Changes rolled back in this boot that take some time to be in force, if that time is limited.
+    /// Changes rolled back in this boot that take some time to be in force, if that time is limited. In JSON, view adds the words.
+    #[serde(skip)]
     pub settling: Vec<Settling>,
 }
 

@@ -89,7 +89,7 @@ fn numbers(machine: &Machine, folder: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::Paper;
+    use crate::fake_machine::FakeMachine;
 
     const PF_KTHREAD: u64 = 0x0020_0000;
 
@@ -116,7 +116,7 @@ mod tests {
             stat(PF_KTHREAD, 2),
             stat(PF_KTHREAD | PF_NO_SETAFFINITY, 2),
         );
-        let paper = Paper::of(&[
+        let fake = FakeMachine::of(&[
             ("/proc/20/task/21/stat", &user),
             ("/proc/20/task/21/status", &status("0-3")),
             ("/proc/20/task/20/stat", &kernel),
@@ -131,7 +131,7 @@ mod tests {
             ("/proc/20/comm", "twenty\n"),
             ("/proc/3/comm", "three\n"),
         ]);
-        let machine = &paper.machine;
+        let machine = &fake.machine;
         let reported = |t: Thread| {
             (
                 t.pid,

@@ -75,7 +75,7 @@ impl ValueKind {
         if text.is_empty() {
             "(empty)".into()
         } else {
-            text.replace('\n', " ")
+            text.replace(['\n', '\t'], " ")
         }
     }
 

@@ -39,8 +39,10 @@ pub enum Wanted {
     },
     /// No program that holds performance events.
     NoPerfEvents,
-    /// No program that reads registers of other CPUs, or only on housekeeping CPUs.
-    NoMsrTool,
+    /// No program that does this, or only for housekeeping CPUs.
+    NoneRuns,
+    /// The ordinary scheduling class for the kernel's threads on these CPUs, or the lowest real-time priority.
+    NoRealTime,
     Value {
         value: &'static str,
     },

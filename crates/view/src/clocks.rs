@@ -25,7 +25,7 @@ pub(crate) fn tsc_flaw(of: &TscFlaw) -> String {
 pub(crate) fn fallback(of: &TscFlaw) -> String {
     match of {
         TscFlaw::NotConstant | TscFlaw::StopsInIdle => format!(
-            "{}; the kernel keeps time by it all the same, and --clock tsc reads it, too",
+            "{}; the kernel uses it anyway, and --clock tsc reads it, too",
             tsc_flaw(of)
         ),
         TscFlaw::NotWanted

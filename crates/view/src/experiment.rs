@@ -7,6 +7,7 @@ pub use json::{auto_plan_json, outcome_json, sifted_json};
 pub use reasons::{difference, experiment_error, void_reason};
 
 use crate::compare::render;
+use crate::compare::words::supported_from;
 use crate::lines::{Lines, counted};
 use crate::style::Style;
 use jitterscope_analyze::compare::{Diff, Verdict};
@@ -42,7 +43,7 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     });
     let how = if of.interleaved {
         format!(
-            "{} pairs of runs, in an order drawn by lot{first}; up to {} pairs if that is undecided{last}.",
+            "{} pairs of runs, each in random order{first}; up to {} pairs if that is undecided{last}.",
             of.runs[0], of.runs[1]
         )
     } else {
@@ -53,7 +54,14 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
     };
     text.wrapped("  time    ", &how);
     let each = match of.run_ns {
-        Some(run) => format!("each run measures for {run}."),
+        Some(run) => {
+            let as_known = match of.around_is_known {
+                true => "as runs of earlier experiments did",
+                false => "as is assumed: no earlier experiment tells",
+            };
+            let around = of.around_ns;
+            format!("each run measures for {run}, and takes {around} more, {as_known}.")
+        }
         None => "how long that takes is not known, for each run lasts as long as the command does, and no earlier run \
                  of it is stored: make one with `jitterscope attach -- COMMAND` and ask again."
             .into(),
@@ -75,6 +83,9 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         )
     };
     let found = match of.detectable_fraction {
+        _ if !of.interleaved => "the change of the total is shown without a verdict, for runs that follow one another \
+                                 cannot tell the change from the time. A predicted culprit can be decided by its count."
+            .into(),
         Some(share) => format!(
             "{scatter}: a fall of the total by {:.0} % would be found four times in five.{}",
             share * 100.0,
@@ -87,6 +98,19 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         None => format!("{scatter}: no effect on the total could be found."),
     };
     text.wrapped("  finds   ", &found);
+    let run = of.run_ns.unwrap_or_default();
+    let tails: Vec<String> = of
+        .unsupported
+        .iter()
+        .map(|of| supported_from(of.kind, of.supported_from_ns, run))
+        .collect();
+    if !tails.is_empty() {
+        let words = format!(
+            "next to the maximum in runs of this length: {}.",
+            tails.join("; ")
+        );
+        text.wrapped("  tails   ", &words);
+    }
     text.into_text()
 }
 
@@ -168,9 +192,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if awaits {
         // There is no comparison yet.
     } else if of.across_reboot {
-        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference.".into());
+        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference, so the total has no verdict.".into());
     } else if !of.interleaved {
-        say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference.".into());
+        say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference, so the total has no verdict.".into());
     }
     if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));
@@ -216,11 +240,19 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         .any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
         Verified::Yes => {
-            "Verified: the predicted culprits fell, and the total is not worse.".into()
+            "Verified: the predicted culprits fell beyond the margin, and the total did not keep what they had taken.".into()
         }
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
+        Verified::Moved if of.moved_to.is_empty() => {
+            "Not verified: moved to other culprits. The predicted culprits fell, and the total did not fall with them."
+                .into()
+        }
+        Verified::Moved => format!(
+            "Not verified: moved to {}. The predicted culprits fell, and others took over their time.",
+            of.moved_to.join(", ")
+        ),
         Verified::No => {
-            "Not verified: a predicted culprit did not fall, or the total is worse.".into()
+            "Not verified: a predicted culprit did not fall beyond the margin, or the total is worse.".into()
         }
         Verified::Undecided if total_decided => {
             "Undecided: whether the predicted culprits fell cannot be told.".into()
@@ -291,14 +323,14 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
     let kept = kept.join(",");
     let words = match of.confirmed.map(|outcome| outcome.verified) {
         _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
-        Some(Verified::No) => format!(
+        Some(Verified::No | Verified::Moved) => format!(
             "The machine is as it was found, and is best left so: {kept} did not do in fresh pairs what the first runs promised, or made the total worse."
         ),
         Some(Verified::Yes | Verified::CulpritsOnly) => format!(
             "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {kept}. What it is worth is what the pairs above say of all of them together."
         ),
         Some(Verified::Undecided | Verified::NothingPredicted) | None => format!(
-            "The machine is as it was found. What was kept is not confirmed. To apply it all the same: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
+            "The machine is as it was found. What was kept is not confirmed. To apply it anyway: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
         ),
     };
     text.wrapped("", &words);
@@ -316,21 +348,29 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
             Nanos::ZERO => "undone at once".to_owned(),
             time => format!("undone within {}", minutes(time)),
         };
-        text.wrapped(&format!("  {:<16}", candidate.knob), &undone);
+        let chosen = match candidate.chosen && of.ranked_by.is_some() {
+            true => ", answers what that run names",
+            false => "",
+        };
+        let words = format!("{undone}{chosen}");
+        text.wrapped(&format!("  {:<16}", candidate.knob), &words);
     }
     tell_untried(&mut text, &of.not_tried);
-    if of.candidates.is_empty() {
+    if !of.candidates.iter().any(|candidate| candidate.chosen) {
         text.wrapped(
             "",
-            "Nothing that could be tried now, as far as can be told before. The runs below are made all the same: by \
-             them it chooses, and they may name what a knob answers.",
+            "None of them answers what is known before. The runs below are made anyway: they may name what a knob \
+             answers.",
         );
     }
+    let among = "The experiment chooses among all of these by its own first runs.";
     let chosen = match &of.ranked_by {
         Some(run) => format!(
-            "Chosen by run {run}, the newest of this probe here that names culprits. The experiment chooses anew, by its own first runs."
+            "The steps below have those that answer what run {run} names, the newest of this probe here that names culprits. {among}"
         ),
-        None => "No run of this probe here is stored that names culprits: these are all that could be tried. The experiment chooses among them by its own first runs.".into(),
+        None => format!(
+            "No run of this probe here is stored that names culprits. The steps below have all of these. {among}"
+        ),
     };
     text.wrapped("", &chosen);
     text.push_str("\nSTEPS\n");
@@ -401,11 +441,14 @@ mod tests {
                 runs: [8, 16],
                 takes_ns: None,
                 run_ns: None,
+                around_ns: Nanos(1),
+                around_is_known: false,
                 apply_wait_ns: Nanos(apply),
                 wait_ns: Nanos(undo),
                 predicts,
                 known_from: 0,
                 scatter: 0.3,
+                unsupported: Vec::new(),
                 detectable_fraction: Some(0.2),
             };
             one_line(&estimate(&reported, "x", Style::default()))
@@ -441,6 +484,7 @@ mod tests {
                 across_reboot: false,
                 decisions: Vec::new(),
                 verified: Verified::Undecided,
+                moved_to: Vec::new(),
                 diff: None,
             };
             one_line(&outcome(&of, "It goes on.", Style::default()))
@@ -491,7 +535,7 @@ mod tests {
         };
         let reported = one_line(&auto_plan(&plan, Style::default()));
         assert!(
-            reported.contains("made all the same: by them it chooses"),
+            reported.contains("made anyway: they may name what a knob answers"),
             "{reported}"
         );
     }

@@ -1,28 +1,80 @@
 //! Words for the outcome of conditions.
 
 use crate::compare::conditions::{both_sides, condition};
+use crate::compare::words::{change, figure_name, interval};
 use crate::doubts::doubts_text;
 use crate::sources;
 use jitterscope_analyze::gate::{
-    Counted, GateNote, GateReason, GateSource, GateValue, InsteadOfSpinning, MoreRuns, SourceDoubt,
+    Changed, Counted, GateNote, GateReason, GateResult, GateSource, GateValue, GateVerdict,
+    InsteadOfSpinning, MoreRuns, SeenChange, SourceDoubt,
 };
 
-/// A value with its unit.
+/// The outcome of a condition, as part of a sentence.
 #[must_use]
-pub fn gate_value(of: Option<GateValue>) -> String {
-    match of {
+pub fn gate_outcome(of: &GateResult) -> String {
+    let value = gate_value(of);
+    match of.verdict {
+        GateVerdict::Kept => match &of.note {
+            None => format!("{value}, kept"),
+            Some(note) => format!("{value}, kept: {}", gate_note(note)),
+        },
+        GateVerdict::Exceeded => format!("{value}, exceeded"),
+        GateVerdict::Undecided => format!(
+            "{value}, cannot be decided: {}",
+            of.why.as_ref().map(gate_reason).unwrap_or_default()
+        ),
+    }
+}
+
+/// A value with its unit.
+fn gate_value(of: &GateResult) -> String {
+    let judged = |seen: &SeenChange| match (of.verdict, seen.at_most) {
+        (GateVerdict::Exceeded, _) => "worse".to_owned(),
+        (GateVerdict::Kept, _) => "not worse".to_owned(),
+        (GateVerdict::Undecided, None) => "worse or not".to_owned(),
+        (GateVerdict::Undecided, Some(at_most)) => format!(
+            "at most {} (the margin is {})",
+            change(at_most, seen.scale, seen.unit),
+            change(seen.margin, seen.scale, seen.unit)
+        ),
+    };
+    match &of.value {
         None => "not known".into(),
         Some(GateValue::Time(time)) => time.to_string(),
         Some(GateValue::Share(share)) => format!("{:.4} %", share * 100.0),
         Some(GateValue::PerSec(rate)) => format!("{rate:.2}/s"),
-        Some(GateValue::BecameWorse(true)) => "worse".into(),
-        Some(GateValue::BecameWorse(false)) => "not worse".into(),
+        Some(GateValue::NoChange) => "not worse".into(),
+        Some(GateValue::Change(seen)) => format!("{}, {}", seen_change(seen), judged(seen)),
+    }
+}
+
+/// `stolen +12.3 % (95 % interval +4.0..+21 %, p = 0.008)`.
+fn seen_change(of: &SeenChange) -> String {
+    let name = match &of.of {
+        Changed::Figure(kind) => figure_name(*kind).trim().to_owned(),
+        Changed::Culprit(title) => title.clone(),
+    };
+    let Some(by) = of.by else {
+        return format!("{name} not known of every run");
+    };
+    let within = of.interval.map(|within| {
+        let bounds = interval(Some(within), of.scale, of.unit);
+        format!("{:.0} % interval {bounds}", within.level * 100.0)
+    });
+    let chance = of.probability.map(|p| match p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p => format!("p = {p:.3}"),
+    });
+    let by = change(by, of.scale, of.unit);
+    let more: Vec<String> = within.into_iter().chain(chance).collect();
+    match more.as_slice() {
+        [] => format!("{name} {by}"),
+        more => format!("{name} {by} ({})", more.join(", ")),
     }
 }
 
 /// Why a condition is undecided, as part of a sentence.
-#[must_use]
-pub fn gate_reason(of: &GateReason) -> String {
+fn gate_reason(of: &GateReason) -> String {
     match of {
         GateReason::OnlyDiffCompares => "only diff compares".into(),
         GateReason::Unproven(doubts) => {
@@ -46,8 +98,13 @@ pub fn gate_reason(of: &GateReason) -> String {
         GateReason::NoWork => "no thread was followed that had work".into(),
         GateReason::FewAbove(of) => format!("fewer than ten {} lie above it", counted(*of)),
         GateReason::RestsOnFew { of, above, needed } => {
+            let on = if *above < 0.95 {
+                "less than one".to_owned()
+            } else {
+                format!("{above:.1}")
+            };
             format!(
-                "it rests on {above:.1} {}, and takes {needed}: measure longer",
+                "the estimate rests on {on} of the {needed} {} that it takes: measure longer",
                 counted(*of)
             )
         }
@@ -75,12 +132,16 @@ pub fn gate_reason(of: &GateReason) -> String {
         GateReason::MayBeWorse { open, all, help } => {
             let what = match all {
                 1 => "it may be worse".to_owned(),
-                many => format!("{open} of {many} figures may be worse"),
+                many => format!("{open} of {many} figures may be worse, and this one takes most"),
             };
             match help {
-                MoreRuns::NotMeasured => format!("{what}: not every run has them"),
+                MoreRuns::NotMeasured => format!("{what}: not every run has it"),
+                MoreRuns::OneAfterTheOther => {
+                    format!("{what}: the runs were recorded one after the other, not alternately")
+                }
+                MoreRuns::Some(1) => format!("{what}: 1 more run of each might decide"),
                 MoreRuns::Some(more) => format!("{what}: {more} more runs of each might decide"),
-                MoreRuns::Unknown => what,
+                MoreRuns::Unknown => format!("{what}: no practical number of runs would decide"),
             }
         }
     }
@@ -114,8 +175,7 @@ fn missing(source: GateSource, why: &SourceDoubt) -> String {
 }
 
 /// A note on a kept condition, as part of a sentence.
-#[must_use]
-pub fn gate_note(of: &GateNote) -> String {
+fn gate_note(of: &GateNote) -> String {
     match of {
         GateNote::NoneSeen => "none was seen".into(),
         GateNote::Alike(names) => format!("nobody of this name was seen; {} was", names.join(", ")),
@@ -132,6 +192,7 @@ pub fn gate_note(of: &GateNote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_analyze::compare::{FigureKind, FigureUnit, Interval, Scale};
     use jitterscope_model::Nanos;
 
     #[test]
@@ -148,37 +209,85 @@ mod tests {
         assert_eq!(text, "nobody of this name was seen; thread postgres was");
     }
 
+    fn outcome(verdict: GateVerdict, value: Option<GateValue>, why: Option<GateReason>) -> String {
+        gate_outcome(&GateResult {
+            condition: String::new(),
+            verdict,
+            value,
+            why,
+            note: None,
+        })
+    }
+
     #[test]
     fn a_value_has_its_unit() {
         let all = [
             GateValue::Time(Nanos(1_500)),
             GateValue::Share(0.015),
             GateValue::PerSec(2.5),
+            GateValue::NoChange,
         ];
         assert_eq!(
-            all.map(|value| gate_value(Some(value))),
-            ["1.50 us", "1.5000 %", "2.50/s"]
+            all.map(|value| outcome(GateVerdict::Kept, Some(value), None)),
+            [
+                "1.50 us, kept",
+                "1.5000 %, kept",
+                "2.50/s, kept",
+                "not worse, kept"
+            ]
         );
-        assert_eq!(gate_value(Some(GateValue::BecameWorse(false))), "not worse");
-        assert_eq!(gate_value(None), "not known");
+    }
+
+    #[test]
+    fn a_change_has_its_interval_and_its_probability() {
+        let seen = |probability| {
+            let within = |level, low, high| Some(Interval { low, high, level });
+            Some(GateValue::Change(SeenChange {
+                of: Changed::Figure(FigureKind::Stolen),
+                unit: FigureUnit::Fraction,
+                scale: Scale::Ratio,
+                by: Some(0.123),
+                interval: within(0.95, 0.04, 0.21),
+                probability: Some(probability),
+                at_most: Some(0.19),
+                margin: 0.1,
+            }))
+        };
+        let why = GateReason::MayBeWorse {
+            open: 1,
+            all: 2,
+            help: MoreRuns::Some(3),
+        };
+        assert_eq!(
+            outcome(GateVerdict::Exceeded, seen(0.000_4), None),
+            "stolen +12.3 % (95 % interval +4.0..+21 %, p < 0.001), worse, exceeded"
+        );
+        assert_eq!(
+            outcome(GateVerdict::Undecided, seen(0.008), Some(why)),
+            "stolen +12.3 % (95 % interval +4.0..+21 %, p = 0.008), at most +19.0 % (the margin is +10.0 %), cannot \
+             be decided: 1 of 2 figures may be worse, and this one takes most: 3 more runs of each might decide"
+        );
     }
 
     #[test]
     fn what_would_decide_is_reported() {
         let text = |open, all, help| gate_reason(&GateReason::MayBeWorse { open, all, help });
-        assert_eq!(text(1, 1, MoreRuns::Unknown), "it may be worse");
         assert_eq!(
-            text(2, 5, MoreRuns::Some(3)),
-            "2 of 5 figures may be worse: 3 more runs of each might decide"
+            text(1, 1, MoreRuns::Unknown),
+            "it may be worse: no practical number of runs would decide"
         );
-        let few = GateReason::RestsOnFew {
-            of: Counted::Waits,
-            above: 2.04,
-            needed: 10,
+        let few = |above| {
+            gate_reason(&GateReason::RestsOnFew {
+                of: Counted::Waits,
+                above,
+                needed: 10,
+            })
         };
+        let rest = "of the 10 waits that it takes: measure longer";
+        assert_eq!(few(2.04), format!("the estimate rests on 2.0 {rest}"));
         assert_eq!(
-            gate_reason(&few),
-            "it rests on 2.0 waits, and takes 10: measure longer"
+            few(0.04),
+            format!("the estimate rests on less than one {rest}")
         );
     }
 }

@@ -4,6 +4,29 @@ use crate::sources::source_words;
 use crate::warnings::warning;
 use crate::words::row_explanation;
 use jitterscope_analyze::{PipelineSummary, RunSummary, SourceSummary, TimesSummary};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A fact, and words beside its data.
+#[derive(Serialize)]
+pub(crate) struct Worded<'a, T> {
+    #[serde(flatten)]
+    fact: &'a T,
+    #[serde(flatten)]
+    words: BTreeMap<&'static str, String>,
+}
+
+/// A fact with these words, each with its name.
+pub(crate) fn worded<T, W: Into<String>>(
+    fact: &T,
+    words: impl IntoIterator<Item = (&'static str, W)>,
+) -> Worded<'_, T> {
+    let words = words.into_iter().map(|(name, text)| (name, text.into()));
+    Worded {
+        fact,
+        words: words.collect(),
+    }
+}
 
 /// One run, indented, with a newline at its end. Each warning has its sentences as `text`, each culprit its
 /// `explanation`. Percentiles of a pipeline that too few messages support are left out, as everywhere.

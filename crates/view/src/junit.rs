@@ -1,84 +1,62 @@
 //! The outcome of conditions as JUnit XML, for build servers.
 
-use crate::gate::{gate_note, gate_reason, gate_value};
+use crate::gate::gate_outcome;
+use chrono::DateTime;
 use jitterscope_analyze::gate::{GateResult, GateVerdict};
-use jitterscope_model::visible;
-use quick_xml::Writer;
-use quick_xml::events::{BytesDecl, BytesText, Event};
-use std::io;
+use jitterscope_model::{Nanos, visible};
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use std::time::Duration;
 
-/// One suite of this name with one case for each condition: a failure if it was exceeded, an error if it is undecided.
+/// What conditions are about.
+#[derive(Clone, Debug)]
+pub struct Tested {
+    /// What was measured, for people.
+    pub name: String,
+    /// The machine; empty if it is not to be named.
+    pub hostname: String,
+    /// Start of the first measurement, nanoseconds since the epoch.
+    pub started_realtime_ns: u64,
+    /// How long all measurements took.
+    pub took: Nanos,
+}
+
+/// One suite with one case for each condition: a failure if it was exceeded, an error if it is undecided.
 ///
 /// # Errors
 /// None in practice: it is written to memory.
-pub fn junit(suite: &str, results: &[GateResult]) -> io::Result<String> {
-    let count = |verdict| {
-        results
-            .iter()
-            .filter(|result| result.verdict == verdict)
-            .count()
-            .to_string()
-    };
-    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 1);
-    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let name = visible(suite).into_owned();
-    writer
-        .create_element("testsuite")
-        .with_attributes([
-            ("name", name.as_str()),
-            ("tests", results.len().to_string().as_str()),
-            ("failures", count(GateVerdict::Exceeded).as_str()),
-            ("errors", count(GateVerdict::Undecided).as_str()),
-        ])
-        .write_inner_content(|writer| {
-            for result in results {
-                case(writer, &name, result)?;
-            }
-            Ok(())
-        })?;
-    let mut text = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
-    text.push('\n');
-    Ok(text)
-}
-
-fn case(writer: &mut Writer<Vec<u8>>, suite: &str, result: &GateResult) -> io::Result<()> {
-    let condition = visible(&result.condition).into_owned();
-    let value = gate_value(result.value);
-    let case = writer
-        .create_element("testcase")
-        .with_attributes([("classname", suite), ("name", condition.as_str())]);
-    case.write_inner_content(|writer| {
-        match result.verdict {
-            GateVerdict::Kept => {}
-            GateVerdict::Exceeded => {
-                writer
-                    .create_element("failure")
-                    .with_attribute(("message", value.as_str()))
-                    .write_empty()?;
-            }
-            GateVerdict::Undecided => {
-                let why = result
-                    .why
-                    .as_ref()
-                    .map_or_else(|| "cannot be decided".into(), gate_reason);
-                let why = visible(&why).into_owned();
-                writer
-                    .create_element("error")
-                    .with_attribute(("message", why.as_str()))
-                    .write_empty()?;
-            }
+pub fn junit(tested: &Tested, results: &[GateResult]) -> Result<String, SerializeError> {
+    let began = i64::try_from(tested.started_realtime_ns).unwrap_or(i64::MAX);
+    let began = DateTime::from_timestamp_nanos(began).fixed_offset();
+    let took = Duration::from_nanos(tested.took.0);
+    let name = visible(&tested.name);
+    let mut suite = TestSuite::new(name.as_ref());
+    suite.set_timestamp(began).set_time(took);
+    let hostname = visible(&tested.hostname);
+    suite
+        .extra
+        .insert("hostname".into(), hostname.as_ref().into());
+    // Build servers add up the times of the cases.
+    let share = took / u32::try_from(results.len()).unwrap_or(u32::MAX).max(1);
+    for result in results {
+        let outcome = gate_outcome(result);
+        let outcome = visible(&outcome);
+        let mut status = match result.verdict {
+            GateVerdict::Kept => TestCaseStatus::success(),
+            GateVerdict::Exceeded => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            GateVerdict::Undecided => TestCaseStatus::non_success(NonSuccessKind::Error),
+        };
+        if result.verdict != GateVerdict::Kept {
+            status.set_message(outcome.as_ref());
         }
-        let note = result
-            .note
-            .iter()
-            .map(|note| format!(": {}", visible(&gate_note(note))))
-            .collect::<String>();
-        writer
-            .create_element("system-out")
-            .write_text_content(BytesText::new(&format!("{value}{note}")))?;
-        Ok(())
-    })?;
-    Ok(())
+        let mut case = TestCase::new(visible(&result.condition).as_ref(), status);
+        case.set_classname(name.as_ref()).set_time(share);
+        case.set_timestamp(began).set_system_out(outcome.as_ref());
+        suite.add_test_case(case);
+    }
+    let mut report = Report::new(name.as_ref());
+    report.set_timestamp(began).set_time(took);
+    report.add_test_suite(suite);
+    report.to_string()
 }
 
 #[cfg(test)]
@@ -86,22 +64,34 @@ mod tests {
     use super::*;
     use jitterscope_analyze::gate::{GateReason, GateValue};
 
-    #[test]
-    fn names_of_others_cannot_break_the_file() {
-        let result = |condition: &str, verdict, why: Option<GateReason>| GateResult {
+    fn result(condition: &str, verdict: GateVerdict, why: Option<GateReason>) -> GateResult {
+        GateResult {
             condition: condition.into(),
             verdict,
             value: Some(GateValue::Share(0.015)),
             why,
             note: None,
-        };
+        }
+    }
+
+    fn tested(name: &str) -> Tested {
+        Tested {
+            name: name.into(),
+            hostname: "host <1>".into(),
+            started_realtime_ns: 1_700_000_000_000_000_000,
+            took: Nanos(9_000_000_000),
+        }
+    }
+
+    #[test]
+    fn names_of_others_cannot_break_the_file() {
         let thread = "trace \"lost\"".into();
         let named = GateReason::GoesByProcess {
             thread,
             program: "java".into(),
         };
         let text = junit(
-            "run <\"a\"> & \u{1b}b",
+            &tested("run <\"a\"> & \u{1b}b"),
             &[
                 result("max<1ms", GateVerdict::Kept, None),
                 result("culprit(a&b)>1%", GateVerdict::Exceeded, None),
@@ -109,10 +99,7 @@ mod tests {
             ],
         )
         .unwrap();
-        assert!(
-            text.contains(r#"tests="3" failures="1" errors="1""#),
-            "{text}"
-        );
+        assert!(text.contains(r#"failures="1" errors="1""#), "{text}");
         assert!(
             text.contains("max&lt;1ms")
                 && text.contains("a&amp;b")
@@ -121,6 +108,27 @@ mod tests {
         );
         assert!(
             !text.contains('\u{1b}') && text.matches("<testcase").count() == 3,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn suite_and_cases_have_the_time_the_moment_and_the_machine() {
+        let kept = result("max>1ms", GateVerdict::Kept, None);
+        let text = junit(&tested("run"), &[kept.clone(), kept.clone(), kept]).unwrap();
+        let attributes = |tag: &str| {
+            let all = text.lines().filter(|line| line.trim().starts_with(tag));
+            all.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let began = r#"timestamp="2023-11-14T22:13:20.000+00:00""#;
+        let suite = attributes("<testsuite ").remove(0);
+        for wanted in [began, r#"time="9.000""#, r#"hostname="host &lt;1&gt;""#] {
+            assert!(suite.contains(wanted), "{wanted}: {suite}");
+        }
+        let cases = attributes("<testcase");
+        let are = |wanted: &str| cases.iter().all(|case| case.contains(wanted));
+        assert!(
+            cases.len() == 3 && are(began) && are(r#"time="3.000""#),
             "{text}"
         );
     }

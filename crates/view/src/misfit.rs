@@ -85,7 +85,7 @@ pub fn pipeline_error(error: &PipelineRecordError) -> String {
     match error {
         PipelineRecordError::Misfit(misfits) => {
             let reported: Vec<String> = misfits.iter().map(misfit).collect();
-            format!("{}. --force measures it all the same", reported.join(". "))
+            format!("{}. --force measures it anyway", reported.join(". "))
         }
         PipelineRecordError::Record(error) => record_error(error),
         other => other.to_string(),
@@ -163,10 +163,7 @@ mod tests {
                 "{reported}"
             );
             let refused = pipeline_error(&PipelineRecordError::Misfit(vec![of]));
-            assert_eq!(
-                refused,
-                format!("{reported}. --force measures it all the same")
-            );
+            assert_eq!(refused, format!("{reported}. --force measures it anyway"));
         }
     }
 }

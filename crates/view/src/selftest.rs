@@ -1,5 +1,6 @@
 //! A selftest's report: plain text, at most 80 columns wide, and JSON.
 
+use crate::json::{Worded, worded};
 use crate::style::wrap_whole;
 use crate::words;
 use jitterscope_inject::{DisturbKind, Expectation};
@@ -96,23 +97,14 @@ fn share(part: u64, whole: u64) -> String {
 /// The report as data, with the sentences `reason` and `said` beside it.
 #[must_use]
 pub fn json(of: &SelftestReport) -> impl Serialize {
-    let SelftestReport {
-        schema_version,
-        rows,
-        skipped,
-        passed,
-    } = of;
+    let skipped = of.skipped.iter();
     ReportJson {
-        schema_version: *schema_version,
-        rows: rows.iter().map(RowJson::of).collect(),
+        schema_version: of.schema_version,
+        rows: of.rows.iter().map(RowJson::of).collect(),
         skipped: skipped
-            .iter()
-            .map(|of| SkippedJson {
-                of,
-                reason: skip_cause(&of.cause),
-            })
+            .map(|of| worded(of, [("reason", skip_cause(&of.cause))]))
             .collect(),
-        passed: *passed,
+        passed: of.passed,
     }
 }
 
@@ -120,7 +112,7 @@ pub fn json(of: &SelftestReport) -> impl Serialize {
 struct ReportJson<'a> {
     schema_version: u32,
     rows: Vec<RowJson<'a>>,
-    skipped: Vec<SkippedJson<'a>>,
+    skipped: Vec<Worded<'a, SkippedKind>>,
     passed: bool,
 }
 
@@ -135,7 +127,7 @@ struct RowJson<'a> {
     controls: u64,
     named_when_shifted: u64,
     length_error: Option<f64>,
-    wrong: Vec<WrongJson<'a>>,
+    wrong: Vec<Worded<'a, WrongVerdict>>,
     passed: bool,
     shortfall: Option<&'a Shortfall>,
     reason: String,
@@ -169,30 +161,13 @@ impl RowJson<'_> {
             length_error: *length_error,
             wrong: wrong
                 .iter()
-                .map(|of| WrongJson {
-                    of,
-                    said: instead(&of.instead),
-                })
+                .map(|of| worded(of, [("said", instead(&of.instead))]))
                 .collect(),
             passed: *passed,
             shortfall: short.as_ref(),
             reason: shortfall(of),
         }
     }
-}
-
-#[derive(Serialize)]
-struct WrongJson<'a> {
-    #[serde(flatten)]
-    of: &'a WrongVerdict,
-    said: String,
-}
-
-#[derive(Serialize)]
-struct SkippedJson<'a> {
-    #[serde(flatten)]
-    of: &'a SkippedKind,
-    reason: String,
 }
 
 /// Why a kind did not pass; empty if it did.

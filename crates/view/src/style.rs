@@ -111,21 +111,32 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
-/// The same, cut at its beginning: paths of one folder differ at their end.
-pub(crate) fn fit_end(text: &str, width: usize) -> String {
-    let text = tame(text);
-    if text.width() <= width {
-        return text;
-    }
-    let (mut from, mut used) = (text.len(), 2);
-    for (at, c) in text.char_indices().rev() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        from = at;
-    }
-    format!("{}{}", &".."[..2.min(width)], &text[from..])
+/// The same, cut so that it differs from each of `others`: what they have in common at the beginning is left out, up to
+/// the component of the path that differs.
+pub(crate) fn fit_apart<'t>(
+    text: &str,
+    others: impl IntoIterator<Item = &'t str>,
+    width: usize,
+) -> String {
+    let cut = fit(text, width);
+    let alike = others
+        .into_iter()
+        .filter(|other| *other != text && fit(other, width) == cut);
+    let common = |other: &str| {
+        let pairs = text.char_indices().zip(other.chars());
+        let differs = pairs
+            .skip_while(|((_, a), b)| a == b)
+            .map(|((at, _), _)| at);
+        differs.min().unwrap_or(text.len().min(other.len()))
+    };
+    let Some(common) = alike.map(common).max() else {
+        return cut;
+    };
+    let component = text[..common].rfind('/');
+    fit(
+        &format!("..{}", &text[component.unwrap_or(common)..]),
+        width,
+    )
 }
 
 /// `text`, cut or padded to exactly `width` columns.
@@ -225,6 +236,28 @@ mod tests {
         assert_eq!(fit("\u{4e2d}\u{6587}\u{5b57}", 5), "\u{4e2d}..");
         assert_eq!(pad("\u{4e2d}", 4), "\u{4e2d}  ");
         assert_eq!(fit("abc", 1), ".");
+    }
+
+    #[test]
+    fn texts_that_begin_alike_are_cut_where_they_differ() {
+        let groups = [
+            "/kubepods/burstable/pod-0123456789/main",
+            "/kubepods/burstable/pod-0123456789/main/batch",
+            "/kubepods/burstable/pod-9876543210/main",
+            "/user.slice",
+        ];
+        let cut = groups.map(|group| fit_apart(group, groups, 20));
+        assert_eq!(
+            cut,
+            [
+                "../main",
+                "../main/batch",
+                "../pod-9876543210/..",
+                "/user.slice"
+            ]
+        );
+        assert_eq!(fit_apart("a common name", ["another"], 8), "a comm..");
+        assert_eq!(fit_apart("\u{4e2d}bbbbbb1", ["\u{4e2d}bbbbbb2"], 6), "..1");
     }
 
     #[test]

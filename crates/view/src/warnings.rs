@@ -43,8 +43,8 @@ pub fn warning(warning: &Warning) -> String {
             ),
         },
         Warning::NoOwner { cpus, look_ns } => format!(
-            "No thread but the kernel's own had {} in the look of {look_ns} before the measurement, so \
-             nothing counts as stolen there. Name what belongs there with --for.",
+            "Only kernel threads ran on {} in the {look_ns} before the measurement, so \
+             nothing counts as stolen there. Name the owner with --for.",
             cpus.in_words()
         ),
         Warning::OwnerNotMet { named, watching: true } => {
@@ -215,7 +215,7 @@ pub fn warning(warning: &Warning) -> String {
              whole copy."
         ),
         Warning::Interrupted => "The recording was ended before its time; what was measured is kept.".into(),
-        Warning::ForcedPlacement { misfit } => format!("Measured all the same: {}.", in_words(misfit, misfit::misfit, "the placement measures itself, for a reason that this version does not know")),
+        Warning::ForcedPlacement { misfit } => format!("Continuing anyway (--force): {}.", in_words(misfit, misfit::misfit, "the placement measures itself, for a reason that this version does not know")),
         Warning::NotPinned { one_core, many_nodes } => format!(
             "Threads were left to the scheduler, which may put them {}: that changes a message's way from run to \
              run. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
@@ -289,8 +289,8 @@ fn not_followed(late: u64, missed: u64) -> String {
     };
     let late = (late > 0).then(|| {
         format!(
-            "{} of the name had it before they were met, at their next switch or wake-up: what they did until then \
-             is in no account.",
+            "{} had this name before we noticed, at the next switch or wake-up; earlier activity is \
+             not counted.",
             threads(late)
         )
     });

@@ -139,7 +139,7 @@ mod tests {
         let rows = [
             Ended {
                 row: "drain".into(),
-                claims: Err("no kernel events can be had here".into()),
+                claims: Err("kernel events are not available".into()),
             },
             Ended {
                 row: "observer".into(),
@@ -163,7 +163,7 @@ mod tests {
             text.lines().skip(1).collect::<Vec<_>>(),
             [
                 "drain                                                                   FAILED",
-                "          no kernel events can be had here",
+                "          kernel events are not available",
                 "observer  stolen time with tracing, to               1.162      <= 1.08 NOISE",
                 "          that without any",
                 "          the machine's own noise hides it; about 4 minutes would show it",

@@ -97,7 +97,6 @@ pub const KINDS: &[Kind] = &[
         3000,
         &[
             "record",
-            "--probe",
             "none",
             "--for",
             "no-such-thread",

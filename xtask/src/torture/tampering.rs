@@ -30,7 +30,6 @@ const KINDS: [(&str, &[&str]); 5] = [
         "record none",
         &[
             "record",
-            "--probe",
             "none",
             "--for",
             "no-such-thread",

@@ -1,6 +1,8 @@
 //! The conditions of a measurement, beyond its machine.
 
-use jitterscope_model::{ClockKind, EventGrain, Nanos, PipelinePacing, ProbeKind, RunManifest};
+use jitterscope_model::{
+    ClockKind, CpuId, EventGrain, Nanos, PipelinePacing, PipelineRole, ProbeKind, RunManifest,
+};
 
 /// A property of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,10 @@ pub enum ConditionKind {
     RecordLength,
     /// The slots of the ring.
     RingSlots,
+    /// The number of a pipeline's threads.
+    Threads,
+    /// The CPUs of a pipeline's threads: often what is compared, so it is reported and judged.
+    Placement,
     /// The owners of watched CPUs.
     Owner,
     /// The program of the followed threads.
@@ -33,7 +39,10 @@ pub enum ConditionKind {
 impl ConditionKind {
     /// Whether a difference makes the figures of two runs incomparable.
     fn makes_incomparable(self) -> bool {
-        !matches!(self, ConditionKind::KernelEvents | ConditionKind::Command)
+        !matches!(
+            self,
+            ConditionKind::KernelEvents | ConditionKind::Command | ConditionKind::Placement
+        )
     }
 }
 
@@ -61,6 +70,9 @@ pub enum ConditionValue {
     /// The length in bytes.
     RecordLength(u64),
     RingSlots(u64),
+    Threads(usize),
+    /// Each thread's only CPU; `None` if the scheduler chose.
+    Placement(Vec<(PipelineRole, Option<CpuId>)>),
     /// Names of the owners that were found automatically.
     OwnersFound(Vec<String>),
     /// The owner that the user named, as the thread that ran most; `None` if none ran.
@@ -84,6 +96,8 @@ impl ConditionValue {
             ConditionValue::NoDeepIdle(_) => ConditionKind::NoDeepIdle,
             ConditionValue::RecordLength(_) => ConditionKind::RecordLength,
             ConditionValue::RingSlots(_) => ConditionKind::RingSlots,
+            ConditionValue::Threads(_) => ConditionKind::Threads,
+            ConditionValue::Placement(_) => ConditionKind::Placement,
             ConditionValue::OwnersFound(_) | ConditionValue::OwnerNamed(_) => ConditionKind::Owner,
             ConditionValue::Program(_) => ConditionKind::Program,
             ConditionValue::Command(_) => ConditionKind::Command,
@@ -133,10 +147,15 @@ fn split_at_dashes(words: &[String]) -> (&[String], &[String]) {
 
 /// The conditions of a run, one of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Conditions(Vec<ConditionValue>);
+pub(super) struct Conditions {
+    all: Vec<ConditionValue>,
+    /// The length from which stalls are counted: the threshold, or a longer one of a run beside it.
+    counted_from: Nanos,
+}
 
 impl Conditions {
-    pub(super) fn of(manifest: &RunManifest) -> Conditions {
+    /// `counted_from`: the length from which stalls are counted, if it is not the threshold.
+    pub(super) fn of(manifest: &RunManifest, counted_from: Option<Nanos>) -> Conditions {
         let probe = &manifest.probe;
         let mut all = vec![
             ConditionValue::Probe(probe.kind.clone()),
@@ -160,6 +179,14 @@ impl Conditions {
             });
             all.push(ConditionValue::RecordLength(setup.record_length));
             all.push(ConditionValue::RingSlots(setup.ring));
+            all.push(ConditionValue::Threads(pipeline.threads.len()));
+            let mut placed: Vec<_> = pipeline
+                .threads
+                .iter()
+                .map(|of| (of.role, of.cpu))
+                .collect();
+            placed.sort_unstable();
+            all.push(ConditionValue::Placement(placed));
         }
         if !manifest.passive.is_empty() {
             // The owners, found or named, define what counts as stolen.
@@ -194,14 +221,17 @@ impl Conditions {
                 all.push(ConditionValue::Command(command.to_vec()));
             }
         }
-        Conditions(all)
+        Conditions {
+            all,
+            counted_from: counted_from.unwrap_or(probe.threshold_ns),
+        }
     }
 
     pub(super) fn differences(&self, other: &Conditions) -> Vec<ConditionDifference> {
         let find =
-            |all: &Conditions, what| all.0.iter().find(|value| value.kind() == what).cloned();
+            |all: &Conditions, what| all.all.iter().find(|value| value.kind() == what).cloned();
         let mut kinds: Vec<ConditionKind> = Vec::new();
-        for kind in self.0.iter().chain(&other.0).map(ConditionValue::kind) {
+        for kind in self.all.iter().chain(&other.all).map(ConditionValue::kind) {
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
@@ -215,7 +245,11 @@ impl Conditions {
                     // `KernelEvents` covers whether there were any events.
                     _ => what == ConditionKind::EventGrain,
                 };
-                let incomparable = what.makes_incomparable();
+                let incomparable = match what {
+                    // Counted from the same length, both are as if recorded with it.
+                    ConditionKind::Threshold => self.counted_from != other.counted_from,
+                    other => other.makes_incomparable(),
+                };
                 (!alike).then_some(ConditionDifference {
                     what,
                     before,
@@ -230,6 +264,13 @@ impl Conditions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn conditions(all: &[ConditionValue]) -> Conditions {
+        Conditions {
+            all: all.to_vec(),
+            counted_from: Nanos(300),
+        }
+    }
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -251,7 +292,7 @@ mod tests {
 
     #[test]
     fn differences_are_reported_once_and_absent_values_as_none() {
-        let of = |all: &[ConditionValue]| Conditions(all.to_vec());
+        let of = |all: &[ConditionValue]| conditions(all);
         let probe = |word: &str| ConditionValue::Probe(word.into());
         let clock = || ConditionValue::Clock(ClockKind::Tsc);
         let command = || ConditionValue::Command(words("make"));
@@ -282,7 +323,7 @@ mod tests {
 
     #[test]
     fn culprits_of_another_grain_are_others_and_none_at_all_have_no_grain() {
-        let of = |grain| Conditions(vec![ConditionValue::EventGrain(grain)]);
+        let of = |grain| conditions(&[ConditionValue::EventGrain(grain)]);
         let (all, coarse) = (of(EventGrain::All), of(EventGrain::Coarse));
         assert_eq!(all.differences(&all), []);
         let found = all.differences(&coarse);
@@ -295,9 +336,9 @@ mod tests {
             (&found[0].before, &found[0].after, found[0].incomparable),
             (&sides.0, &sides.1, true)
         );
-        let without = Conditions(vec![ConditionValue::KernelEvents(false)]);
+        let without = conditions(&[ConditionValue::KernelEvents(false)]);
         let with = |grain: EventGrain| {
-            Conditions(vec![
+            conditions(&[
                 ConditionValue::KernelEvents(true),
                 ConditionValue::EventGrain(grain),
             ])
@@ -313,8 +354,19 @@ mod tests {
 
     #[test]
     fn lengths_that_read_alike_are_alike() {
-        let of = |ns| Conditions(vec![ConditionValue::Threshold(Nanos(ns))]);
+        let of = |ns| conditions(&[ConditionValue::Threshold(Nanos(ns))]);
         assert_eq!(of(10_001).differences(&of(10_000)), []);
         assert_eq!(of(10_100).differences(&of(10_000)).len(), 1);
+    }
+
+    #[test]
+    fn thresholds_are_comparable_if_both_are_counted_from_one_length() {
+        let of = |threshold, counted_from| Conditions {
+            all: vec![ConditionValue::Threshold(Nanos(threshold))],
+            counted_from: Nanos(counted_from),
+        };
+        let incomparable = |a: &Conditions, b: &Conditions| a.differences(b)[0].incomparable;
+        assert!(incomparable(&of(300, 300), &of(500, 500)));
+        assert!(!incomparable(&of(300, 500), &of(500, 500)));
     }
 }

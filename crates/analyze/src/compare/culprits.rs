@@ -4,7 +4,7 @@ use super::poisson::{Count, dispersion};
 use super::rules::DiffRules;
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{Basis, Comparison, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
+use super::{Basis, Comparison, Design, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,8 +34,11 @@ pub struct CulpritDiff {
     pub subject: Subject,
     /// Whether the changed knobs should remove it. Predicted culprits are decided in their own family.
     pub predicted: bool,
-    /// The direction of its stolen time, regardless of the verdict.
+    /// The direction of the figure that the verdict is about, whatever the verdict.
     pub became: Became,
+    /// The one statement about it: that of its time or of its count, whichever has a direction, and the time's if both
+    /// do; in an experiment, that of the look that decided it.
+    pub verdict: Verdict,
     /// Its events per second.
     pub events: Comparison,
     /// The share of the time that it stole.
@@ -49,15 +52,19 @@ impl CulpritDiff {
         title(&self.subject)
     }
 
-    /// The verdict of the more decisive figure: one with a direction, if there is one.
+    /// The more decisive figure: one with a direction, if there is one.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-        if direction(&self.stolen) || !direction(&self.events) {
-            self.stolen.verdict
-        } else {
-            self.events.verdict
-        }
+    pub fn telling(&self) -> &Comparison {
+        telling(&self.events, &self.stolen)
+    }
+}
+
+fn telling<'c>(events: &'c Comparison, stolen: &'c Comparison) -> &'c Comparison {
+    let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+    if direction(stolen) || !direction(events) {
+        stolen
+    } else {
+        events
     }
 }
 
@@ -78,6 +85,7 @@ pub(super) struct CulpritHypotheses {
 /// The hypotheses about each culprit of either side; `None` if a run names no culprits.
 pub(super) fn culprit_hypotheses(
     sides: [&Side; 2],
+    design: Design,
     margin: f64,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritHypotheses>> {
@@ -132,7 +140,12 @@ pub(super) fn culprit_hypotheses(
             }
         };
         let mut events = of(&|figures| (figures.count as f64, figures.count));
-        events.counts = single_counts(sides, [0, 1].map(|side| of_runs[side][0].get(key).copied()));
+        // Runs of one stretch of time say as much as one run.
+        let single = design == Design::Blocks || sides.iter().all(|side| side.runs.len() == 1);
+        events.counts = single.then(|| {
+            let of = |side: usize| of_runs[side].iter().map(|map| map.get(key).copied());
+            single_counts(sides, [of(0).collect(), of(1).collect()])
+        });
         [
             events,
             of(&|figures| (figures.total.as_secs_f64(), figures.behind)),
@@ -157,28 +170,31 @@ pub(super) fn culprit_hypotheses(
 
 pub(super) fn culprit_rows(
     sides: [&Side; 2],
+    design: Design,
     rules: DiffRules,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritDiff>> {
-    let (first, others): (Vec<_>, Vec<_>) = culprit_hypotheses(sides, rules.margin, predicted)?
-        .into_iter()
-        .partition(|of| of.predicted);
+    let (first, others): (Vec<_>, Vec<_>) =
+        culprit_hypotheses(sides, design, rules.margin, predicted)?
+            .into_iter()
+            .partition(|of| of.predicted);
     let mut rows = Vec::with_capacity(first.len() + others.len());
     for members in [first, others] {
         let (asked, hypotheses): (Vec<_>, Vec<_>) = members
             .into_iter()
             .map(|of| ((of.subject, of.predicted), [of.events, of.stolen]))
             .unzip();
-        let mut decided = family(rules.design, rules.alpha, &hypotheses.concat()).into_iter();
+        let mut decided = family(design, rules.alpha, &hypotheses.concat()).into_iter();
         for (subject, predicted) in asked {
             let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else {
                 break;
             };
-            let became = became(&stolen);
+            let became = became(telling(&events, &stolen));
             rows.push(CulpritDiff {
                 subject,
                 predicted,
                 became,
+                verdict: telling(&events, &stolen).verdict,
                 events,
                 stolen,
             });
@@ -187,7 +203,7 @@ pub(super) fn culprit_rows(
     // Predicted culprits first, then decided ones, then by size of the change.
     let weight =
         |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
-    let decided = |row: &CulpritDiff| matches!(row.verdict(), Verdict::Better | Verdict::Worse);
+    let decided = |row: &CulpritDiff| matches!(row.verdict, Verdict::Better | Verdict::Worse);
     rows.sort_by(|a, b| {
         let rank = |row: &CulpritDiff| (!row.predicted, !decided(row));
         rank(a)
@@ -197,32 +213,38 @@ pub(super) fn culprit_rows(
     Some(rows)
 }
 
-fn single_counts(sides: [&Side; 2], figures: [Option<&CulpritFigures>; 2]) -> Option<SingleCounts> {
-    if sides.iter().any(|side| side.runs.len() != 1) {
-        return None;
-    }
+/// The counts of both sides over all their runs. Events that are uneven from run to run are as good as bursts.
+fn single_counts(sides: [&Side; 2], figures: [Vec<Option<&CulpritFigures>>; 2]) -> SingleCounts {
+    let events = |of: &Option<&CulpritFigures>| of.map_or(0, |figures| figures.count);
     let count = |at: usize| Count {
-        events: figures[at].map_or(0, |figures| figures.count),
-        seconds: sides[at].runs[0].seconds,
+        events: figures[at].iter().map(events).sum(),
+        seconds: sides[at].seconds(),
     };
-    let spread = figures
-        .into_iter()
-        .flatten()
-        .filter_map(|figures| dispersion(&figures.blocks));
-    Some(SingleCounts {
+    let spread = |arm: &Vec<Option<&CulpritFigures>>| {
+        let of_runs: Vec<u64> = arm.iter().map(events).collect();
+        let within = arm
+            .iter()
+            .flatten()
+            .map(|figures| dispersion(&figures.blocks));
+        within
+            .chain([dispersion(&of_runs)])
+            .flatten()
+            .reduce(f64::max)
+    };
+    SingleCounts {
         first: count(0),
         second: count(1),
-        dispersion: spread.reduce(f64::max),
-    })
+        dispersion: figures.iter().filter_map(spread).reduce(f64::max),
+    }
 }
 
-fn became(stolen: &Comparison) -> Became {
-    let (first, second) = (stolen.first.unwrap_or(0.0), stolen.second.unwrap_or(0.0));
+fn became(of: &Comparison) -> Became {
+    let (first, second) = (of.first.unwrap_or(0.0), of.second.unwrap_or(0.0));
     match (first > 0.0, second > 0.0) {
         (false, false) => Became::NotSeen,
         (false, true) => Became::Appeared,
         (true, false) => Became::Vanished,
-        _ if (second - first).abs() <= stolen.margin * first => Became::Stayed,
+        _ if (second - first).abs() <= of.margin * first => Became::Stayed,
         _ if second > first => Became::Grew,
         _ => Became::Shrank,
     }
@@ -282,6 +304,7 @@ mod tests {
             subject: subject.clone(),
             predicted: false,
             became: Became::Grew,
+            verdict: Verdict::NotSeen,
             events: comparison(1.0, 2.0, events),
             stolen: comparison(1.0, 2.0, stolen),
         };
@@ -302,7 +325,7 @@ mod tests {
             (Verdict::Inconclusive, Verdict::Better, Verdict::Better),
         ] {
             assert_eq!(
-                of(events, stolen).verdict(),
+                of(events, stolen).telling().verdict,
                 expected,
                 "{events:?} {stolen:?}"
             );

@@ -6,10 +6,10 @@ use super::figure::{FigureKind, FigureUnit};
 use super::rules::DiffRules;
 use super::run::ComparedRun;
 use super::side::Side;
-use super::{Basis, Comparison, Grain, Hypothesis, Interval, Margin, Verdict, family};
+use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, Verdict, family};
 use crate::gate::Unseen;
-use crate::{DifferenceClass, MachineDifference, compare_machines};
-use jitterscope_model::{CpuId, CpuSet, Doubt, Nanos, SCHEMA_VERSION, Subject};
+use crate::{DifferenceClass, MachineDifference, compare_machines_of_runs};
+use jitterscope_model::{CpuId, CpuSet, Doubt, MachineState, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -102,16 +102,25 @@ impl Against {
     #[must_use]
     pub fn primary(&self) -> Vec<(String, &Comparison)> {
         let predicted = self.culprits.iter().flatten().filter(|row| row.predicted);
-        let culprits = predicted.map(|row| {
-            let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-            let of = if direction(&row.stolen) || !direction(&row.events) {
-                &row.stolen
-            } else {
-                &row.events
-            };
-            (row.title(), of)
-        });
+        let culprits = predicted.map(|row| (row.title(), row.telling()));
         self.totals().chain(culprits).collect()
+    }
+
+    /// Takes over a decision of an earlier look about a question of this title: it is final.
+    pub fn settle(&mut self, title: &str, verdict: Verdict) {
+        let totals: Vec<String> = self.totals().map(|(title, _)| title).collect();
+        let at = totals.iter().position(|total| total == title);
+        let of_total = at.and_then(|at| {
+            let rows = self.figures.iter_mut().filter(|row| row.is_total);
+            rows.filter_map(|row| row.comparison.as_mut()).nth(at)
+        });
+        if let Some(total) = of_total {
+            total.settle(verdict);
+        }
+        let culprits = self.culprits.iter_mut().flatten();
+        for row in culprits.filter(|row| row.predicted && row.title() == title) {
+            row.verdict = verdict;
+        }
     }
 
     /// The totals, with title and outcome.
@@ -141,6 +150,9 @@ pub struct FigureRow {
     pub first: Vec<Option<f64>>,
     /// The figure in each run of the second side.
     pub second: Vec<Option<f64>>,
+    /// The length of a run above whose percentile ten values would lie; null if every run has them. Below that the
+    /// figure is next to the maximum: it is compared from run to run, and says nothing about longer runs.
+    pub supported_from_ns: Option<Nanos>,
     /// Null if the figure is only shown.
     pub comparison: Option<Comparison>,
 }
@@ -209,16 +221,18 @@ fn against(
 ) -> Against {
     let [first, other] = sides.map(|side| &side.runs[0]);
     let conditions = first.conditions.differences(&other.conditions);
-    let machine = match (&first.machine, &other.machine) {
-        (Some(before), Some(after)) => compare_machines(before, after),
-        _ => Vec::new(),
-    };
+    let machines = sides.map(|side| -> Vec<&MachineState> {
+        let known = side.runs.iter().filter_map(|run| run.machine.as_ref());
+        known.collect()
+    });
+    let machine = compare_machines_of_runs(&machines[0], &machines[1]);
     let mut knobs = knobs_in(&machine);
     for knob in more_knobs {
         if !knobs.contains(knob) {
             knobs.push(knob.clone());
         }
     }
+    let design = rules.design.unwrap_or_else(|| as_recorded(sides));
     let comparable = !conditions.iter().any(|difference| difference.incomparable);
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
     let of_both: Vec<CpuId> = first
@@ -231,9 +245,9 @@ fn against(
     let (a, b) = (all(first), all(other));
     Against {
         side: at,
-        figures: figure_rows(sides, rules, comparable),
+        figures: figure_rows(sides, design, rules, comparable),
         cpus: if comparable && of_both.len() > 1 {
-            cpu_rows(sides, &of_both, rules)
+            cpu_rows(sides, &of_both, design, rules)
         } else {
             Vec::new()
         },
@@ -243,7 +257,7 @@ fn against(
             .chain(b.difference(&a).iter())
             .collect(),
         culprits: if comparable {
-            culprit_rows(sides, rules, &predicted)
+            culprit_rows(sides, design, rules, &predicted)
         } else {
             None
         },
@@ -252,11 +266,19 @@ fn against(
                 .iter()
                 .fold(Unseen::default(), |all, run| all.or(run.unseen.clone()))
         }),
-        machine_unknown: first.machine.is_none() || other.machine.is_none(),
+        machine_unknown: machines.iter().any(Vec::is_empty),
         conditions,
         machine,
         knobs,
     }
+}
+
+fn as_recorded(sides: [&Side; 2]) -> Design {
+    let [first, second] = sides.map(|side| -> Vec<u64> {
+        let started = side.runs.iter().map(|run| run.started_realtime_ns);
+        started.collect()
+    });
+    Design::as_recorded(&first, &second)
 }
 
 /// Knobs whose values differ, or that `tune` applied on only one side.
@@ -320,7 +342,12 @@ pub(super) fn of_figure(sides: [&Side; 2], kind: FigureKind, margin: f64) -> Hyp
     })
 }
 
-fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<FigureRow> {
+fn figure_rows(
+    sides: [&Side; 2],
+    design: Design,
+    rules: DiffRules,
+    comparable: bool,
+) -> Vec<FigureRow> {
     let mut kinds: Vec<FigureKind> = Vec::new();
     for figure in sides
         .iter()
@@ -334,17 +361,8 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
     let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
     // The total was chosen before the data were seen; the other figures share their own alpha.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();
-    let figures = || {
-        sides
-            .iter()
-            .flat_map(|side| &side.runs)
-            .flat_map(|run| &run.figures)
-    };
-    let rests_on_few = |kind: FigureKind| {
-        figures().any(|figure| figure.kind == kind && figure.basis == Basis::Few)
-    };
     for total in [true, false] {
-        let is_asked = |k: &FigureKind| k.is_judged() && k.is_total() == total && !rests_on_few(*k);
+        let is_asked = |k: &FigureKind| k.is_judged() && k.is_total() == total;
         let members: Vec<FigureKind> = kinds
             .iter()
             .copied()
@@ -354,7 +372,7 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
         decided.extend(
             members
                 .into_iter()
-                .zip(family(rules.design, rules.alpha, &hypotheses)),
+                .zip(family(design, rules.alpha, &hypotheses)),
         );
     }
     let row = |kind: FigureKind| {
@@ -366,18 +384,25 @@ fn figure_rows(sides: [&Side; 2], rules: DiffRules, comparable: bool) -> Vec<Fig
             is_total: kind.is_total(),
             first,
             second,
+            supported_from_ns: supported_from(sides, kind),
             comparison,
         }
     };
     kinds.into_iter().map(row).collect()
 }
 
-fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], rules: DiffRules) -> Vec<CpuRow> {
+/// The length of a run that a percentile needs; `None` if every run is long enough for it.
+fn supported_from(sides: [&Side; 2], kind: FigureKind) -> Option<Nanos> {
+    let runs = sides.into_iter().flat_map(|side| &side.runs);
+    runs.filter_map(|run| run.supports_from(kind)).max()
+}
+
+fn cpu_rows(sides: [&Side; 2], cpus: &[CpuId], design: Design, rules: DiffRules) -> Vec<CpuRow> {
     let total = sides[0].runs[0].total_kind().unwrap_or(FigureKind::Stolen);
     let margin = total.margin(rules.margin);
     let of = |cpu: &CpuId| hypothesis(sides, margin, |run| value_of(run, *cpu));
     let hypotheses: Vec<Hypothesis> = cpus.iter().map(of).collect();
-    let decided = family(rules.design, rules.alpha, &hypotheses);
+    let decided = family(design, rules.alpha, &hypotheses);
     cpus.iter()
         .zip(decided)
         .map(|(cpu, comparison)| CpuRow {

@@ -91,6 +91,30 @@ impl Effect {
         })
     }
 
+    /// The half width of the interval of this level, in errors: that of t, or the limit of the family's test if larger.
+    pub(super) fn limit(&self, level: f64, critical: f64) -> f64 {
+        let t = t_quantile(0.5 + level / 2.0, self.freedom);
+        if critical.is_finite() {
+            t.max(critical)
+        } else {
+            t
+        }
+    }
+
+    /// As [`Effect::change_interval`], of this half width in errors.
+    pub(super) fn change_interval_of(&self, level: f64, limit: f64) -> Interval {
+        let half = if self.error == 0.0 {
+            0.0
+        } else {
+            limit * self.error
+        };
+        Interval {
+            low: self.scale.change(self.distance - half),
+            high: self.scale.change(self.distance + half),
+            level,
+        }
+    }
+
     /// The interval of this level, on the scale.
     #[must_use]
     pub fn interval(&self, level: f64) -> Interval {

@@ -1,8 +1,10 @@
 //! Families of hypotheses that share one alpha.
 
 use super::flips::sign_flips;
+use super::max_t::MaxT;
 use super::poisson::{Count, two_counts};
 use super::shuffles::{Arms, permutations};
+use super::verdict::Tested;
 use super::{Comparison, Design, Grain, Margin, holm};
 
 /// A figure of two arms, one number a run.
@@ -16,18 +18,18 @@ pub struct Hypothesis {
     pub margin: Margin,
     /// Seconds of observation in each arm.
     pub seconds: [f64; 2],
-    /// Counts, if single runs may decide the figure.
+    /// Counts, if one run of each arm, or one stretch of time of each, may decide the figure.
     pub counts: Option<SingleCounts>,
     /// The resolution of the figure: no interval is narrower.
     pub grain: Grain,
 }
 
-/// The count in the single run of each arm.
+/// The count of each arm, in its single run or its single stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SingleCounts {
     pub first: Count,
     pub second: Count,
-    /// The larger [`super::dispersion`] of the two; `None` if unknown.
+    /// The largest [`super::dispersion`] of the two, within runs and between them; `None` if unknown.
     pub dispersion: Option<f64>,
 }
 
@@ -38,7 +40,7 @@ enum Kind {
     Several(Arms),
 }
 
-fn kind(hypothesis: &Hypothesis) -> Kind {
+fn kind(design: Design, hypothesis: &Hypothesis) -> Kind {
     let all = |arm: &[Option<f64>]| arm.iter().copied().collect::<Option<Vec<f64>>>();
     let (Some(first), Some(second)) = (all(&hypothesis.first), all(&hypothesis.second)) else {
         return Kind::Missing;
@@ -50,7 +52,9 @@ fn kind(hypothesis: &Hypothesis) -> Kind {
         return Kind::NotSeen([first.len(), second.len()]);
     }
     match hypothesis.counts {
-        Some(counts) if first.len() == 1 && second.len() == 1 => Kind::Single(counts),
+        Some(counts) if design == Design::Blocks || first.len().max(second.len()) == 1 => {
+            Kind::Single(counts)
+        }
         _ => Kind::Several((first, second)),
     }
 }
@@ -60,7 +64,7 @@ fn kind(hypothesis: &Hypothesis) -> Kind {
 /// runs by Holm. A figure that neither arm saw does not cost the others anything.
 #[must_use]
 pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comparison> {
-    let kinds: Vec<Kind> = hypotheses.iter().map(kind).collect();
+    let kinds: Vec<Kind> = hypotheses.iter().map(|of| kind(design, of)).collect();
     let several: Vec<&Arms> = kinds
         .iter()
         .filter_map(|kind| {
@@ -71,21 +75,24 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
             }
         })
         .collect();
-    let mut of_several = match design {
+    let tested = match design {
         Design::Paired => sign_flips(
             &several
                 .iter()
                 .map(|(a, b)| super::distances(a, b).1)
                 .collect::<Vec<_>>(),
         ),
+        // Nothing that the test could rearrange.
+        Design::Blocks => MaxT::default(),
         Design::Unpaired => permutations(
             &several
                 .iter()
                 .map(|arms| (*arms).clone())
                 .collect::<Vec<_>>(),
         ),
-    }
-    .into_iter();
+    };
+    let critical = tested.critical(alpha);
+    let mut of_several = tested.adjusted.into_iter();
     let single: Vec<f64> = kinds
         .iter()
         .filter_map(|kind| match kind {
@@ -110,19 +117,32 @@ pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comp
             let tested = dispersion.is_some_and(|d| d <= 1.0);
             let probability = if tested { of_single.next() } else { None };
             let probability = probability.unwrap_or(1.0);
-            Comparison::of_counts(
+            let found = Comparison::of_counts(
                 first,
                 second,
                 dispersion,
                 hypothesis.margin,
-                alpha,
+                (alpha, single.len()),
                 probability,
-            )
+            );
+            match design {
+                Design::Blocks if hypothesis.first.len().max(hypothesis.second.len()) > 1 => {
+                    found.or_withheld()
+                }
+                _ => found,
+            }
+        }
+        Kind::Several((first, second)) if design == Design::Blocks => {
+            Comparison::of_blocks(&first, &second, hypothesis.margin, alpha)
         }
         Kind::Several((first, second)) => {
-            let probability = of_several.next().unwrap_or(1.0);
+            let tested = Tested {
+                alpha,
+                probability: of_several.next().unwrap_or(1.0),
+                critical,
+            };
             let Hypothesis { margin, grain, .. } = *hypothesis;
-            Comparison::of_runs(design, [&first, &second], grain, margin, alpha, probability)
+            Comparison::of_runs(design, [&first, &second], grain, margin, tested)
         }
     };
     hypotheses.iter().zip(kinds).map(decide).collect()

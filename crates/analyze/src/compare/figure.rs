@@ -3,6 +3,8 @@
 use super::poisson::Count;
 use super::{Basis, Margin};
 use crate::RunSummary;
+use crate::counts::{Counts, Ppm};
+use crate::cpu::{OF_TIME, SUPPORT};
 use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
 use serde::Serialize;
 
@@ -144,7 +146,7 @@ impl FigureKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     pub kind: FigureKind,
-    /// `None` if the run cannot show it: too few values lie above a percentile.
+    /// `None` if the run cannot show it.
     pub value: Option<f64>,
     /// The basis of the value.
     pub basis: Basis,
@@ -195,6 +197,19 @@ impl Figures {
         });
     }
 
+    /// Adds a percentile above which `above` values lie, as [`Figures::percentile`]; fewer than ten leave it next to the
+    /// maximum.
+    fn supported(&mut self, kind: FigureKind, value: Option<f64>, unit: f64, above: f64) {
+        let needed = SUPPORT as f64;
+        // Rounding must not cost a round number of values its percentile.
+        if value.is_some() && above * (1.0 + 1e-9) < needed {
+            let basis = Basis::Few(needed / above.max(f64::MIN_POSITIVE));
+            self.0.push(Figure { kind, value, basis });
+        } else {
+            self.percentile(kind, value, unit);
+        }
+    }
+
     /// Adds a percentile, in nanoseconds, of a histogram whose smallest bucket is `unit` nanoseconds wide and which has
     /// three digits.
     fn percentile(&mut self, kind: FigureKind, value: Option<f64>, unit: f64) {
@@ -211,6 +226,17 @@ impl Figures {
             basis: Basis::Bucket(share),
         });
     }
+}
+
+fn ppm_of(percentile: &str) -> Ppm {
+    OF_TIME
+        .into_iter()
+        .find(|(name, _)| *name == percentile)
+        .map_or(Ppm(0), |(_, share)| share)
+}
+
+fn share_of(percentile: &str) -> f64 {
+    f64::from(ppm_of(percentile).0) / 1e6
 }
 
 fn seconds_measured(manifest: &RunManifest) -> f64 {
@@ -261,14 +287,8 @@ fn of_spinning(found: &mut Figures, manifest: &RunManifest, summary: &RunSummary
             .flatten()
             .map(|ns| ns.0);
         let kind = FigureKind::Wait { percentile };
-        match value.is_some() && total.supported_wait(percentile).is_none() {
-            true => found.0.push(Figure {
-                kind,
-                value,
-                basis: Basis::Few,
-            }),
-            false => found.percentile(kind, value, tick),
-        }
+        let above = total.waits_above(1.0 - share_of(percentile), value.unwrap_or(0.0));
+        found.supported(kind, value, tick, above);
     }
     for percentile in ["50", "99", "99.9"] {
         let value = total
@@ -287,19 +307,17 @@ fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Latene
         FigureKind::MeanLateness,
         total.corrected_mean_ns.map(|ns| ns.0),
     );
-    for percentile in ["50", "99", "99.9", "99.99"] {
-        let value = total
-            .corrected_percentiles_ns
-            .get(percentile)
-            .copied()
-            .flatten();
-        found.percentile(
-            FigureKind::Lateness { percentile },
-            value.map(|ns| ns.0),
-            1.0,
-        );
-    }
     let control = manifest.idle_control();
+    let measured = || manifest.wakeups.iter().filter(|w| Some(w.cpu) != control);
+    let corrected = measured().fold(Counts::default(), |all, of| {
+        all.merged(&Counts::of(&of.corrected))
+    });
+    for percentile in ["50", "99", "99.9", "99.99"] {
+        let (share, ppm) = (share_of(percentile), ppm_of(percentile));
+        let value = corrected.quantile(ppm).map(|ns| ns as f64);
+        let above = corrected.len() as f64 * (1.0 - share);
+        found.supported(FigureKind::Lateness { percentile }, value, 1.0, above);
+    }
     for over_ns in OVER {
         let of = |w: &jitterscope_model::WakeupResult| -> u64 {
             w.plain
@@ -308,12 +326,7 @@ fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Latene
                 .map(|(_, count)| *count)
                 .sum()
         };
-        let count: u64 = manifest
-            .wakeups
-            .iter()
-            .filter(|w| Some(w.cpu) != control)
-            .map(of)
-            .sum();
+        let count: u64 = measured().map(of).sum();
         found.rate(FigureKind::LateOver { over_ns }, count, seconds);
     }
     found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
@@ -330,12 +343,10 @@ fn of_pipeline(found: &mut Figures, pipeline: &crate::PipelineSummary) {
             any.then_some(times.mean_ns.0 as f64),
         );
         for percentile in ["50", "99", "99.9", "99.99"] {
-            let value = times.supported(percentile);
-            found.percentile(
-                FigureKind::Message { role, percentile },
-                value.map(|ns| ns.0 as f64),
-                1.0,
-            );
+            let value = times.percentiles_ns.get(percentile).filter(|_| any);
+            let above = times.count as f64 * (1.0 - share_of(percentile));
+            let kind = FigureKind::Message { role, percentile };
+            found.supported(kind, value.map(|ns| ns.0 as f64), 1.0, above);
         }
         found.rate(FigureKind::SlowMessages { role }, consumer.slow, seconds);
         worst = worst.max(any.then_some(times.max_ns));

@@ -1,6 +1,6 @@
 //! The sign-flip test of pairs: if the setting had no effect, each pair's distance could equally have the other sign.
 
-use super::max_t::step_down;
+use super::max_t::{MaxT, step_down};
 
 /// Up to this many pairs the test enumerates all flips.
 const EXACT: usize = 16;
@@ -9,22 +9,17 @@ const DRAWS: u64 = 20_000;
 /// Fixed, so that a repeated comparison has the same result.
 const SEED: u64 = 0x6a69_7474_6572;
 
-/// The two-sided probability that chance alone makes the mean distance this large.
+/// The two-sided probabilities that chance alone makes the mean distances of these hypotheses this large, adjusted for
+/// their number. All distances of a pair are flipped together, so that correlated figures do not count twice. Each
+/// hypothesis must have a distance for every pair. The maxima are values of t.
 #[must_use]
-pub fn sign_flip(distances: &[f64]) -> f64 {
-    sign_flips(&[distances.to_vec()])
-        .first()
-        .copied()
-        .unwrap_or(1.0)
-}
-
-/// The same for several hypotheses about the same pairs, adjusted for their number. All distances of a pair are flipped
-/// together, so that correlated figures do not count twice. Each hypothesis must have a distance for every pair.
-#[must_use]
-pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
+pub(super) fn sign_flips(hypotheses: &[Vec<f64>]) -> MaxT {
     let pairs = hypotheses.iter().map(Vec::len).min().unwrap_or(0);
     if pairs == 0 {
-        return vec![1.0; hypotheses.len()];
+        return MaxT {
+            adjusted: vec![1.0; hypotheses.len()],
+            maxima: Vec::new(),
+        };
     }
     let scales: Vec<f64> = hypotheses
         .iter()
@@ -48,7 +43,7 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
     let flips = if exact { 1 << (pairs - 1) } else { DRAWS };
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut next = 0u64;
-    step_down(&observed, !exact, |statistics| {
+    let mut found = step_down(&observed, !exact, |statistics| {
         if next == flips {
             return false;
         }
@@ -63,7 +58,13 @@ pub fn sign_flips(hypotheses: &[Vec<f64>]) -> Vec<f64> {
         fill(&signs, statistics);
         next += 1;
         true
-    })
+    });
+    // The statistic is a function of t alone, and quicker.
+    let n = pairs as f64;
+    for of in &mut found.maxima {
+        *of *= ((n - 1.0) / (n - *of * *of).max(0.0)).sqrt();
+    }
+    found
 }
 
 /// The smallest probability that this many pairs can give.
@@ -80,6 +81,32 @@ pub fn smallest_of_flips(pairs: usize) -> f64 {
 mod tests {
     use super::*;
 
+    fn sign_flip(distances: &[f64]) -> f64 {
+        sign_flips(&[distances.to_vec()]).adjusted[0]
+    }
+
+    #[test]
+    fn the_limit_of_chance_is_a_value_of_t_that_is_larger_for_many() {
+        let one: Vec<f64> = (0..12).map(|n| f64::from(n * 5 % 12) - 5.4).collect();
+        let single = sign_flips(&[one.clone()]).critical(0.05);
+        // The table has 2.201 for eleven degrees of freedom.
+        assert!((single - 2.201).abs() < 0.2, "{single}");
+        let many: Vec<Vec<f64>> = (1..11)
+            .map(|k| {
+                (0..12)
+                    .map(|n| f64::from((n * n * k + n) % 13) - 6.0)
+                    .collect()
+            })
+            .collect();
+        assert!(sign_flips(&many).critical(0.05) > single + 0.3);
+        // Five pairs cannot show anything: everything counts as chance.
+        let five = sign_flips(&[vec![1.0, 1.1, 0.9, 1.0, 1.2]]);
+        assert!(
+            five.adjusted[0] > 0.05 && five.critical(0.05) > 10.0,
+            "{five:?}"
+        );
+    }
+
     #[test]
     fn all_pairs_in_one_direction_are_one_flip_in_half_of_all() {
         assert_eq!(sign_flip(&[1.0; 8]), 1.0 / 128.0);
@@ -94,7 +121,7 @@ mod tests {
             9.0 / 128.0
         );
         assert_eq!(sign_flip(&[0.0; 8]), 1.0);
-        assert_eq!(sign_flip(&[]), 1.0);
+        assert_eq!(sign_flips(&[vec![]]).adjusted, [1.0]);
     }
 
     #[test]
@@ -131,7 +158,7 @@ mod tests {
         };
         let mut hypotheses: Vec<Vec<f64>> = (1..11).map(noise).collect();
         hypotheses.push(vec![10.0, 11.0, 9.0, 10.0, 10.0, 12.0, 9.0, 10.0]);
-        let adjusted = sign_flips(&hypotheses);
+        let adjusted = sign_flips(&hypotheses).adjusted;
         assert!(adjusted[10] <= 2.0 / 128.0, "{adjusted:?}");
         assert!(adjusted[..10].iter().all(|p| *p > 0.05), "{adjusted:?}");
         // Adjusting never makes a probability smaller.
@@ -143,7 +170,7 @@ mod tests {
     #[test]
     fn the_same_hypothesis_twice_costs_nothing() {
         let distances = vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0];
-        let twice = sign_flips(&[distances.clone(), distances.clone()]);
+        let twice = sign_flips(&[distances.clone(), distances.clone()]).adjusted;
         assert_eq!(twice, vec![sign_flip(&distances); 2]);
     }
 
@@ -153,7 +180,9 @@ mod tests {
             vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0],
             vec![1.0, -1.0, 2.0, 0.5, 1.0, -2.0, 1.0, 3.0],
         );
-        let of = |unit: f64| sign_flips(&[one.clone(), other.iter().map(|d| d * unit).collect()]);
+        let of = |unit: f64| {
+            sign_flips(&[one.clone(), other.iter().map(|d| d * unit).collect()]).adjusted
+        };
         assert!(of(1.0)[0] < of(1.0)[1] && of(1.0)[1] < 1.0, "{:?}", of(1.0));
         // Powers of two do not round.
         for unit in [1024.0, 1.0 / 1024.0] {

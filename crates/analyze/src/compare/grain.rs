@@ -17,8 +17,9 @@ pub enum Basis {
     Events(Count),
     /// A percentile from a bucket of this width, as a share of the value.
     Bucket(f64),
-    /// Too little: a percentile with fewer than ten values above it is close to the maximum, and is only shown.
-    Few,
+    /// A percentile with fewer than ten values above it, next to the maximum: its scatter between runs is all that is
+    /// known about it. A run this many times as long would have ten.
+    Few(f64),
 }
 
 /// The basis of the figure of two arms, pooled over their runs.
@@ -46,7 +47,7 @@ impl Grain {
             for basis in *arm {
                 all += 1;
                 match *basis {
-                    Basis::Lengths | Basis::Few => {}
+                    Basis::Lengths | Basis::Few(_) => {}
                     Basis::Events(more) => {
                         counted += 1;
                         count.events = count.events.saturating_add(more.events);
@@ -101,8 +102,15 @@ impl Grain {
         (low.is_finite() && high.is_finite()).then_some(Interval { low, high, level })
     }
 
-    /// Whether counts `times` as large could show two equal arms to be equivalent.
-    pub(super) fn could_hold(self, times: f64, margin: Margin, scale: Scale, middle: f64) -> bool {
+    /// Whether counts `times` as large could show two equal arms to be equivalent at this level.
+    pub(super) fn could_hold(
+        self,
+        times: f64,
+        margin: Margin,
+        scale: Scale,
+        middle: f64,
+        level: f64,
+    ) -> bool {
         let larger = |count: Count| Count {
             events: (count.events as f64 * times).round() as u64,
             seconds: count.seconds * times,
@@ -111,32 +119,30 @@ impl Grain {
             Grain::Counted(counts) => Grain::Counted(counts.map(larger)),
             other => other,
         };
-        let narrowest = grain.interval(scale, middle, middle, EQUIVALENCE);
+        let narrowest = grain.interval(scale, middle, middle, level);
         narrowest.is_none_or(|narrowest| margin.holds(&narrowest, scale, middle))
     }
 
     /// The standard deviation on the scale, of one pair or one run of each arm, at which `runs` runs have the narrowest
-    /// interval. `None` if the scatter of the runs suffices, or more runs do not narrow it.
+    /// interval of this level. `None` if the scatter of the runs suffices, or more runs do not narrow it.
     pub(super) fn deviation(
         self,
         scale: Scale,
         first: f64,
         second: f64,
         runs: usize,
+        level: f64,
     ) -> Option<f64> {
         let Grain::Counted(_) = self else { return None };
-        let Interval { low, high, .. } = self.interval(scale, first, second, EQUIVALENCE)?;
+        let Interval { low, high, .. } = self.interval(scale, first, second, level)?;
         let width = match scale {
             Scale::Ratio => high.ln_1p() - low.ln_1p(),
             Scale::Difference => high - low,
         };
-        let error = width / 2.0 / normal_quantile(0.5 + EQUIVALENCE / 2.0);
+        let error = width / 2.0 / normal_quantile(0.5 + level / 2.0);
         (error.is_finite()).then(|| error * (runs as f64).sqrt())
     }
 }
-
-/// The level at which equivalence is decided.
-const EQUIVALENCE: f64 = 0.9;
 
 /// The bounds of the difference of two figures, each with its count.
 fn difference([first, second]: [(f64, Count); 2], level: f64) -> Option<(f64, f64)> {
@@ -242,10 +248,16 @@ mod tests {
     #[test]
     fn few_events_could_never_tell_that_arms_are_alike_and_many_could() {
         let could = |events| {
-            Grain::Counted([count(events); 2]).could_hold(2.0, Margin::default(), Scale::Ratio, 1.0)
+            Grain::Counted([count(events); 2]).could_hold(
+                2.0,
+                Margin::default(),
+                Scale::Ratio,
+                1.0,
+                0.9,
+            )
         };
         assert!(!could(50) && could(500));
-        assert!(Grain::Fine.could_hold(1.0, Margin::default(), Scale::Ratio, 1.0));
+        assert!(Grain::Fine.could_hold(1.0, Margin::default(), Scale::Ratio, 1.0, 0.9));
     }
 
     #[test]
@@ -323,7 +335,10 @@ mod tests {
             Grain::of([&[Basis::Bucket(0.1)], &[Basis::Events(count(1))]]),
             Grain::Fine
         );
-        assert_eq!(Grain::of([&[Basis::Few], &[Basis::Few]]), Grain::Fine);
+        assert_eq!(
+            Grain::of([&[Basis::Few(2.0)], &[Basis::Few(9.0)]]),
+            Grain::Fine
+        );
         // There is no ratio from zero events.
         let from_none = Grain::Counted([count(0), count(5)]);
         assert_eq!(from_none.interval(Scale::Ratio, 1.0, 1.0, 0.95), None);
@@ -333,13 +348,13 @@ mod tests {
     fn runs_that_scatter_by_their_counts_alone_have_the_narrowest_interval() {
         let grain = Grain::Counted([count(10), count(40)]);
         for scale in [Scale::Ratio, Scale::Difference] {
-            let least = grain.interval(scale, 0.625, 2.5, EQUIVALENCE).unwrap();
+            let least = grain.interval(scale, 0.625, 2.5, 0.9).unwrap();
             let width = match scale {
                 Scale::Ratio => ((1.0 + least.high) / (1.0 + least.low)).ln(),
                 Scale::Difference => least.width(),
             };
             for runs in [1usize, 4] {
-                let deviation = grain.deviation(scale, 0.625, 2.5, runs).unwrap();
+                let deviation = grain.deviation(scale, 0.625, 2.5, runs, 0.9).unwrap();
                 let half = 1.644_854 * deviation / (runs as f64).sqrt();
                 assert!(
                     (2.0 * half - width).abs() < 1e-5,
@@ -347,9 +362,9 @@ mod tests {
                 );
             }
         }
-        assert_eq!(Grain::Fine.deviation(Scale::Ratio, 1.0, 1.0, 4), None);
+        assert_eq!(Grain::Fine.deviation(Scale::Ratio, 1.0, 1.0, 4, 0.9), None);
         assert_eq!(
-            Grain::Buckets(0.1).deviation(Scale::Ratio, 1.0, 1.0, 4),
+            Grain::Buckets(0.1).deviation(Scale::Ratio, 1.0, 1.0, 4, 0.9),
             None
         );
     }

@@ -3,7 +3,9 @@
 use super::{Interval, Scale};
 use serde::Serialize;
 
-/// The larger of a share of the first arm's figure and an absolute difference.
+/// A share of the first arm's figure. For shares of the time also an absolute difference that nobody notices, but at
+/// most half of the first arm's figure: on a quiet CPU a doubling is a change, however small it is. Only the level of
+/// the first arm counts, never its scatter, which may only raise the number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Margin {
     /// The share of the first arm's figure; 0.1 by default.
@@ -16,14 +18,22 @@ impl Margin {
     pub const RELATIVE: f64 = 0.1;
     /// The default difference of a stolen share: 0.1 percentage points.
     pub const STOLEN: f64 = 0.001;
+    /// The largest share of the first arm's figure that the absolute difference may be.
+    const OF_LEVEL: f64 = 0.5;
+    /// The absolute difference where the first arm has nothing: a microsecond a second.
+    const LEAST: f64 = 1e-6;
 
     /// The margin as a reported change: a share of the first arm's `middle`, or a difference.
     #[must_use]
     pub fn change(&self, scale: Scale, middle: f64) -> f64 {
+        let floor = match self.absolute {
+            0.0 => 0.0,
+            absolute => absolute.min((Margin::OF_LEVEL * middle).max(Margin::LEAST)),
+        };
         match scale {
-            Scale::Ratio if middle > 0.0 => self.relative.max(self.absolute / middle),
+            Scale::Ratio if middle > 0.0 => self.relative.max(floor / middle),
             Scale::Ratio => self.relative,
-            Scale::Difference => (self.relative * middle).max(self.absolute),
+            Scale::Difference => (self.relative * middle).max(floor),
         }
     }
 
@@ -65,13 +75,19 @@ mod tests {
         };
         assert!((stolen.change(Scale::Ratio, 0.05) - 0.1).abs() < 1e-12);
         assert!((stolen.change(Scale::Ratio, 0.002) - 0.5).abs() < 1e-12);
-        assert_eq!(stolen.change(Scale::Difference, 0.0), 0.001);
+        assert_eq!(stolen.change(Scale::Difference, 0.004), 0.001);
         let within = Interval {
             low: -0.0005,
             high: 0.0009,
             level: 0.9,
         };
-        assert!(stolen.holds(&within, Scale::Difference, 0.0));
+        assert!(stolen.holds(&within, Scale::Difference, 0.004));
+        // On a quiet CPU that would be a doubling or more.
+        for level in [1e-3, 1e-4, 1e-5] {
+            assert!((stolen.change(Scale::Ratio, level) - 0.5).abs() < 1e-12);
+            assert!((stolen.change(Scale::Difference, level) - level / 2.0).abs() < 1e-12);
+        }
+        assert_eq!(stolen.change(Scale::Difference, 0.0), 1e-6);
         // The zero margin allows nothing.
         assert!(!Margin::default().holds(
             &Interval {

@@ -2,7 +2,7 @@
 //!
 //! The unit is the run: each gives one number for each figure, because the variation within a run says nothing about
 //! the variation between runs. Two arms of runs are compared on a [`Scale`], by an [`Effect`] with its interval and by
-//! a test that rearranges whole runs: [`sign_flips`] for pairs, [`permutations`] for independent runs. Hypotheses that
+//! a test that rearranges whole runs: flipped signs for pairs, reassigned runs for independent ones. Hypotheses that
 //! share an alpha are decided together ([`family`]). No run is ever dropped as an outlier: stalls are outliers.
 
 mod blocks;
@@ -23,6 +23,7 @@ mod max_t;
 mod needed;
 mod noise;
 mod poisson;
+mod raised;
 mod rules;
 mod run;
 mod sample;
@@ -40,7 +41,7 @@ pub use diff::{Against, CpuRow, Diff, FigureRow, RunReference, SideSummary, diff
 pub use effect::{Effect, Interval, distances, middle};
 pub use family::{Hypothesis, SingleCounts, family};
 pub use figure::{FigureKind, FigureUnit};
-pub use flips::{sign_flip, sign_flips, smallest_of_flips};
+pub use flips::smallest_of_flips;
 pub use futility::is_futile;
 pub use grain::{Basis, Grain};
 pub use holm::holm;
@@ -49,9 +50,9 @@ pub use needed::{detectable, fewest};
 pub use poisson::{Count, RUNS_DIFFER, dispersion, rate_ratio, two_counts};
 pub use rules::{ALPHA, DiffRules};
 pub(crate) use run::measured;
-pub use run::{ComparedRun, ComparedRunBuilder};
+pub use run::{ComparedRun, ComparedRunBuilder, Tail};
 pub use scale::Scale;
 pub use sequential::{Look, Looks};
-pub use shuffles::{Arms, permutation, permutations, smallest_of_shuffles};
+pub use shuffles::{Arms, smallest_of_shuffles};
 pub use side::{PoolError, SettingDifference, SharedRun, Side};
 pub use verdict::{Comparison, Undecided, Verdict};

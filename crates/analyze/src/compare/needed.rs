@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 pub fn fewest(design: Design, alpha: f64) -> usize {
     let reaches = |runs: &usize| match design {
         Design::Paired => smallest_of_flips(*runs) <= alpha,
-        Design::Unpaired => smallest_of_shuffles(*runs, *runs) <= alpha,
+        Design::Unpaired | Design::Blocks => smallest_of_shuffles(*runs, *runs) <= alpha,
     };
     (2..MOST).find(reaches).unwrap_or(MOST)
 }
@@ -23,7 +23,7 @@ pub fn fewest(design: Design, alpha: f64) -> usize {
 fn freedom(design: Design, runs: usize) -> f64 {
     match design {
         Design::Paired => (runs - 1) as f64,
-        Design::Unpaired => 2.0 * (runs - 1) as f64,
+        Design::Unpaired | Design::Blocks => 2.0 * (runs - 1) as f64,
     }
 }
 
@@ -39,11 +39,16 @@ pub(super) fn runs(design: Design, effect: &Effect, alpha: f64, margin: f64) -> 
         );
         let quantile = |p: f64| t_quantile(p, freedom) * error;
         let differs = distance >= quantile(1.0 - alpha / 2.0) + quantile(POWER) && distance > 0.0;
-        let alike =
-            margin - distance >= quantile(0.95) + quantile(POWER_OF_EQUIVALENCE) && margin > 0.0;
+        let alike = margin - distance >= quantile(1.0 - alpha) + quantile(POWER_OF_EQUIVALENCE)
+            && margin > 0.0;
         differs || alike
     };
     (fewest(design, alpha)..MOST).find(enough)
+}
+
+/// The quantile of t that makes a difference found with probability 0.8.
+pub(super) fn quantile_of_power(design: Design, runs: usize) -> f64 {
+    t_quantile(POWER, freedom(design, runs))
 }
 
 /// The distance on the scale that this many runs in each arm detect with probability 0.8, given the scatter.
@@ -52,7 +57,7 @@ pub fn detectable(design: Design, deviation: f64, runs: usize, alpha: f64) -> Op
     (runs >= fewest(design, alpha)).then(|| {
         let freedom = freedom(design, runs);
         let error = deviation / (runs as f64).sqrt();
-        (t_quantile(1.0 - alpha / 2.0, freedom) + t_quantile(POWER, freedom)) * error
+        (t_quantile(1.0 - alpha / 2.0, freedom) + quantile_of_power(design, runs)) * error
     })
 }
 

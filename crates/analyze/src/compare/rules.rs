@@ -9,8 +9,8 @@ pub const ALPHA: f64 = 0.05;
 /// The rules fixed before the data are seen.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffRules {
-    /// The relation between the runs.
-    pub design: Design,
+    /// The relation between the runs; `None`: as the times of their recordings show.
+    pub design: Option<Design>,
     /// The alpha of each family.
     pub alpha: f64,
     /// The share of a figure that counts as no difference.
@@ -20,7 +20,7 @@ pub struct DiffRules {
 impl Default for DiffRules {
     fn default() -> DiffRules {
         DiffRules {
-            design: Design::Unpaired,
+            design: None,
             alpha: ALPHA,
             margin: Margin::RELATIVE,
         }

@@ -3,6 +3,7 @@
 use super::conditions::Conditions;
 use super::figure::{Figure, FigureKind, OVER, figures};
 use super::poisson::Count;
+use super::raised::raise;
 use super::{Basis, Interval, within_run};
 use crate::SummaryBuilder;
 use crate::gate::{GateReason, Unseen};
@@ -12,9 +13,21 @@ use jitterscope_model::{
     PassiveCpu, ProbeKind, RunManifest, Stall, Subject, Ticks, Verdict, Warning,
 };
 
+use serde::Serialize;
+use std::borrow::Cow;
+
 const MAX_CULPRITS: usize = 4096;
 /// The number of blocks of a run in which a culprit is counted, to see whether its events are even.
 const BLOCKS: usize = 20;
+
+/// A percentile that a run is too short for: it is next to the maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Tail {
+    #[serde(flatten)]
+    pub kind: FigureKind,
+    /// The length of a run above whose percentile ten values would lie.
+    pub supported_from_ns: Nanos,
+}
 
 /// A run as a comparison uses it.
 #[derive(Clone, Debug)]
@@ -73,6 +86,29 @@ impl ComparedRun {
             .iter()
             .map(|figure| figure.kind)
             .find(|kind| kind.is_total())
+    }
+
+    /// The length of a run that a percentile needs, if it is more than this run's.
+    pub(super) fn supports_from(&self, kind: FigureKind) -> Option<Nanos> {
+        let figure = self.figures.iter().find(|figure| figure.kind == kind)?;
+        match figure.basis {
+            Basis::Few(times) => Some(Nanos((self.duration_ns.0 as f64 * times) as u64)),
+            _ => None,
+        }
+    }
+
+    /// The percentiles that this run cannot support, each with the length of a run that could.
+    #[must_use]
+    pub fn unsupported(&self) -> Vec<Tail> {
+        let of = |figure: &Figure| {
+            let kind = figure.kind;
+            let supported_from_ns = self.supports_from(kind)?;
+            Some(Tail {
+                kind,
+                supported_from_ns,
+            })
+        };
+        self.figures.iter().filter_map(of).collect()
     }
 
     /// The number of events of culprits that satisfy `meant`; `None` if no culprit was named.
@@ -141,7 +177,11 @@ pub(super) struct CulpritFigures {
 /// Builds a [`ComparedRun`] from a run's rows.
 #[derive(Debug)]
 pub struct ComparedRunBuilder<'m> {
-    manifest: &'m RunManifest,
+    manifest: Cow<'m, RunManifest>,
+    /// The run's own conditions.
+    conditions: Conditions,
+    /// The shortest stall that counts.
+    least: Ticks,
     machine: Option<MachineState>,
     path: String,
     from: Ticks,
@@ -162,7 +202,9 @@ impl<'m> ComparedRunBuilder<'m> {
     ) -> Self {
         let (from, until) = manifest.span().unwrap_or_default();
         ComparedRunBuilder {
-            manifest,
+            manifest: Cow::Borrowed(manifest),
+            conditions: Conditions::of(manifest, None),
+            least: Ticks(0),
             machine,
             path: path.display().to_string(),
             from,
@@ -171,6 +213,20 @@ impl<'m> ComparedRunBuilder<'m> {
             over: [0; OVER.len()],
             history: HistoryBuilder::new(manifest),
         }
+    }
+
+    /// Counts stalls from this length on, which must be longer than the threshold of the recording. Only runs of a
+    /// spinning probe can be counted anew.
+    #[must_use]
+    pub fn counted_from(mut self, threshold: Nanos) -> Self {
+        if self.manifest.probe.kind() == Some(ProbeKind::Spin)
+            && threshold > self.manifest.probe.threshold_ns
+        {
+            self.conditions = Conditions::of(&self.manifest, Some(threshold));
+            self.least = self.manifest.rate.ticks(threshold);
+            raise(self.manifest.to_mut(), threshold);
+        }
+        self
     }
 
     /// Adds a reporting interval. Ignores CPUs that the manifest does not have.
@@ -187,7 +243,7 @@ impl<'m> ComparedRunBuilder<'m> {
 
     /// Adds a stall with its attribution. Ignores CPUs that the manifest does not have.
     pub fn stall(&mut self, stall: &Stall, attribution: &Attribution) {
-        let manifest = self.manifest;
+        let manifest = &*self.manifest;
         let measured = manifest
             .results
             .iter()
@@ -196,7 +252,8 @@ impl<'m> ComparedRunBuilder<'m> {
         let somewhere = !manifest.results.is_empty() || !manifest.passive.is_empty();
         let control = self.manifest.idle_control() == Some(stall.cpu);
         // Followed threads have sums of what ran instead, including waits too short for a row.
-        if control || !manifest.threads.is_empty() || (somewhere && !measured) {
+        let is_short = stall.end.since(stall.start) < self.least;
+        if control || is_short || !manifest.threads.is_empty() || (somewhere && !measured) {
             return;
         }
         let length = manifest.rate.nanos(stall.end.since(stall.start));
@@ -245,7 +302,8 @@ impl<'m> ComparedRunBuilder<'m> {
 
     #[must_use]
     pub fn finish(mut self) -> ComparedRun {
-        let manifest = self.manifest;
+        let manifest = self.manifest.clone();
+        let manifest = &*manifest;
         let summary = SummaryBuilder::new(manifest).finish();
         let followed = !manifest.threads.is_empty();
         for ran in manifest
@@ -332,7 +390,8 @@ impl<'m> ComparedRunBuilder<'m> {
             high: interval.high.min(1.0),
             ..interval
         };
-        let within = spun
+        // Intervals are sums of all stalls of the recording.
+        let within = (spun && self.least == Ticks(0))
             .then(|| within_run(&blocks, 0.95).ok())
             .flatten()
             .map(share);
@@ -358,7 +417,7 @@ impl<'m> ComparedRunBuilder<'m> {
                 .saturating_add(summary.trust.lost_records),
             doubts: summary.trust.doubts.clone(),
             follows_threads: manifest.probe.kind() == Some(ProbeKind::Attach),
-            conditions: Conditions::of(manifest),
+            conditions: self.conditions,
             machine: self.machine,
             figures: figures(manifest, &summary, self.over),
             of_cpus,

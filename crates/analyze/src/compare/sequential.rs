@@ -87,7 +87,8 @@ impl Looks {
         };
         let middle = middle(end.scale, first);
         let times = self.last().pairs as f64 / first.len() as f64;
-        let alike = match grain.could_hold(times, margin, end.scale, middle) {
+        let alike = match grain.could_hold(times, margin, end.scale, middle, 1.0 - 2.0 * end.alpha)
+        {
             true => end.is_alike(margin.distance(end.scale, middle)),
             false => 0.0,
         };
@@ -154,7 +155,7 @@ impl Foretold {
 
     /// The probability of finding equivalence within a distance.
     fn is_alike(&self, within: f64) -> f64 {
-        let room = within - t_quantile(0.95, self.last_freedom) * self.error;
+        let room = within - t_quantile(1.0 - self.alpha, self.last_freedom) * self.error;
         if room <= 0.0 {
             return 0.0;
         }
@@ -245,9 +246,9 @@ mod tests {
         }
         for (within, wanted) in [
             (1.0, 0.0),
-            (2.0, 0.238_525),
-            (3.0, 0.695_176),
-            (5.0, 0.986_195),
+            (2.0, 0.160_027),
+            (3.0, 0.593_519),
+            (5.0, 0.980_721),
         ] {
             assert!(
                 (end.is_alike(within) - wanted).abs() < 1e-5,
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn counts_that_will_never_show_what_is_alike_are_given_up() {
-        // Pairs that differ by a hundredth, and this many events: the last look has twice as many, and about 540 are
+        // Pairs that differ by a hundredth, and this many events: the last look has twice as many, and about 850 are
         // needed.
         let first = [1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01];
         let second = [1.01, 1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 1.0];
@@ -303,6 +304,6 @@ mod tests {
                 Grain::Counted([count; 2]),
             )
         };
-        assert!(futile(100) && !futile(400));
+        assert!(futile(100) && !futile(500));
     }
 }

@@ -1,7 +1,7 @@
 //! The permutation test of unpaired runs: if the setting had no effect, any run could equally be of the other arm.
 
 use super::Scale;
-use super::max_t::step_down;
+use super::max_t::{MaxT, step_down};
 use super::sample::Moments;
 
 /// Up to this many divisions of the runs into two arms the test enumerates all.
@@ -14,25 +14,19 @@ const SEED: u64 = 0x6a69_7474_6572;
 /// The two arms of a hypothesis.
 pub type Arms = (Vec<f64>, Vec<f64>);
 
-/// The two-sided probability that chance alone puts the arms this far apart.
+/// The two-sided probabilities that chance alone puts the arms of these hypotheses about the same runs this far apart,
+/// adjusted for their number. Each must have a figure for every run.
 #[must_use]
-pub fn permutation(first: &[f64], second: &[f64]) -> f64 {
-    permutations(&[(first.to_vec(), second.to_vec())])
-        .first()
-        .copied()
-        .unwrap_or(1.0)
-}
-
-/// The same for several hypotheses about the same runs, adjusted for their number. Each must have a figure for every
-/// run.
-#[must_use]
-pub fn permutations(hypotheses: &[Arms]) -> Vec<f64> {
+pub(super) fn permutations(hypotheses: &[Arms]) -> MaxT {
     let Some((a, b)) = hypotheses.first().map(|(a, b)| (a.len(), b.len())) else {
-        return Vec::new();
+        return MaxT::default();
     };
     let all = a + b;
     if a == 0 || b == 0 || all < 3 {
-        return vec![1.0; hypotheses.len()];
+        return MaxT {
+            adjusted: vec![1.0; hypotheses.len()],
+            maxima: Vec::new(),
+        };
     }
     let positions: Vec<Vec<f64>> = hypotheses
         .iter()
@@ -133,6 +127,10 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    fn permutation(first: &[f64], second: &[f64]) -> f64 {
+        permutations(&[(first.to_vec(), second.to_vec())]).adjusted[0]
+    }
+
     #[test]
     fn every_division_comes_once() {
         let mut division = [true, true, true, false, false, false, false];
@@ -181,7 +179,7 @@ mod tests {
             vec![1.0, 1.1, 1.0, 0.9, 1.05],
             vec![50.0, 52.0, 49.0, 51.0, 50.5],
         ));
-        let adjusted = permutations(&hypotheses);
+        let adjusted = permutations(&hypotheses).adjusted;
         assert!(adjusted[8] < 0.05, "{adjusted:?}");
         assert!(adjusted[..8].iter().all(|p| *p > 0.05), "{adjusted:?}");
     }

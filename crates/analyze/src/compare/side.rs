@@ -1,6 +1,6 @@
 //! The runs of one setting: a sample.
 
-use super::conditions::ConditionDifference;
+use super::conditions::{ConditionDifference, ConditionKind};
 use super::run::ComparedRun;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
 use jitterscope_model::CpuSet;
@@ -111,6 +111,8 @@ impl Side {
             let conditions = first.conditions.differences(&run.conditions);
             let mut differences: Vec<SettingDifference> = conditions
                 .into_iter()
+                // A threshold that both are counted from is one.
+                .filter(|of| of.what != ConditionKind::Threshold || of.incomparable)
                 .map(SettingDifference::Condition)
                 .collect();
             // The CPUs of followed threads are an outcome, not a setting.

@@ -2,7 +2,7 @@
 
 use super::design::Design;
 use super::effect::{Effect, Interval, middle};
-use super::poisson::{Count, rate_ratio};
+use super::poisson::{Count, RUNS_DIFFER, rate_ratio};
 use super::{Grain, Margin, Scale, fewest, needed, noise};
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub enum Undecided {
         /// Variance over mean of the counts of a run's blocks.
         dispersion: f64,
     },
+    /// All runs of one arm precede those of the other, or nearly all: the setting cannot be told from the time.
+    OneAfterTheOther,
     /// The test cannot reach significance with so few runs.
     TooFewRuns {
         /// The fewest runs in each arm that could.
@@ -41,6 +43,17 @@ pub enum Undecided {
     Chance,
     /// Not every run has the figure.
     NotMeasured,
+}
+
+/// What the test of a family found about one of its figures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tested {
+    /// The alpha of the family.
+    pub(super) alpha: f64,
+    /// The probability by chance, adjusted for the family.
+    pub(super) probability: f64,
+    /// The largest t that counts as chance in this family.
+    pub(super) critical: f64,
 }
 
 /// One figure of the second arm, compared with the first.
@@ -58,11 +71,14 @@ pub struct Comparison {
     pub second: Option<f64>,
     /// The difference of the second arm, as a share of the first (-0.3: 30 % less) or in the figure's unit.
     pub change: Option<f64>,
-    /// The confidence interval of `change`, at one minus the test's alpha; null for single runs.
+    /// The confidence interval of `change`, at one minus the test's alpha and adjusted for the same figures: it excludes
+    /// zero if and only if the test does. Those of all looks of an experiment hold together, at 95 %. Null for single
+    /// runs, and if the arms were recorded one after the other.
     pub interval: Option<Interval>,
-    /// The interval at 90 %. If it lies within the margin the arms are equivalent; if its upper end does, the second is
-    /// not worse.
-    pub interval_90: Option<Interval>,
+    /// The interval at one minus twice the alpha (98, 97 and 95 % at the looks of an experiment, else 90 %): two
+    /// one-sided tests at alpha. If it lies within the margin the arms are equivalent; if its upper end does, the
+    /// second is not worse.
+    pub equivalence_interval: Option<Interval>,
     /// The largest difference that does not matter, in the unit of `change`.
     pub margin: f64,
     /// The probability that chance alone does this, adjusted for the other tests.
@@ -71,6 +87,9 @@ pub struct Comparison {
     pub alpha: f64,
     /// The largest change that two arms of one setting would show, given the scatter of the runs.
     pub noise_floor: Option<f64>,
+    /// The power: the smallest change that so many runs with this scatter find four times in five; null if they are too
+    /// few for the test.
+    pub detectable: Option<f64>,
     /// Further runs in each arm that would decide; null if there is nothing to decide, or no practical number would.
     pub more_runs: Option<usize>,
     /// The 95 % upper bounds of both rates per second, if neither arm saw an event.
@@ -83,10 +102,17 @@ impl Comparison {
     pub fn not_worse(&self) -> bool {
         match self.verdict {
             Verdict::Better | Verdict::Equivalent | Verdict::NotSeen => true,
-            // A change may be significant and still be within the margin.
+            // A change may be significant, and still certainly be below the margin.
             Verdict::Worse | Verdict::Inconclusive => self
-                .interval_90
+                .equivalence_interval
                 .is_some_and(|interval| interval.high <= self.margin),
+        }
+    }
+
+    /// Takes over the verdict of an earlier look, which is final.
+    pub(super) fn settle(&mut self, verdict: Verdict) {
+        if self.verdict != verdict {
+            (self.verdict, self.undecided, self.more_runs) = (verdict, None, None);
         }
     }
 
@@ -105,11 +131,12 @@ impl Comparison {
                 Scale::Difference => b - a,
             }),
             interval: None,
-            interval_90: None,
+            equivalence_interval: None,
             margin: margin.change(scale, a.unwrap_or(0.0)),
             probability: None,
             alpha,
             noise_floor: None,
+            detectable: None,
             more_runs: None,
             not_seen_below_per_sec: None,
         }
@@ -124,24 +151,58 @@ impl Comparison {
         }
     }
 
-    /// Several runs; `probability` is the test's, `grain` the resolution of the figure.
+    /// Several runs of each arm, recorded one arm after the other: the difference is shown, and nothing is claimed.
+    pub(super) fn of_blocks(
+        first: &[f64],
+        second: &[f64],
+        margin: Margin,
+        alpha: f64,
+    ) -> Comparison {
+        let found = Comparison::of(first, second, margin, alpha);
+        match first.len().max(second.len()) {
+            1 => Comparison {
+                undecided: Some(Undecided::SingleRuns),
+                more_runs: Some(fewest(Design::Unpaired, alpha) - 1),
+                ..found
+            },
+            _ => found.or_withheld(),
+        }
+    }
+
+    /// The same; if it is undecided, then because of the order of its runs.
+    pub(super) fn or_withheld(self) -> Comparison {
+        match self.verdict {
+            Verdict::Inconclusive => Comparison {
+                undecided: Some(Undecided::OneAfterTheOther),
+                more_runs: None,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// Several runs; `grain` is the resolution of the figure.
     pub(super) fn of_runs(
         design: Design,
         [first, second]: [&[f64]; 2],
         grain: Grain,
         margin: Margin,
-        alpha: f64,
-        probability: f64,
+        tested: Tested,
     ) -> Comparison {
+        let Tested {
+            alpha,
+            probability,
+            critical,
+        } = tested;
         let mut found = Comparison::of(first, second, margin, alpha);
         let (scale, level) = (found.scale, 1.0 - alpha);
         let effect = match design {
             Design::Paired => Effect::paired(first, second),
-            Design::Unpaired => Effect::unpaired(first, second),
+            Design::Unpaired | Design::Blocks => Effect::unpaired(first, second),
         };
         let floor = match design {
             Design::Paired => noise::of_pairs(first, second, scale, level),
-            Design::Unpaired => noise::of_runs(first, second, scale, level),
+            Design::Unpaired | Design::Blocks => noise::of_runs(first, second, scale, level),
         };
         let middles = [found.first.unwrap_or(0.0), found.second.unwrap_or(0.0)];
         // Identical runs are still no more exact than their counts or buckets.
@@ -152,23 +213,29 @@ impl Comparison {
         found.noise_floor = floor.map(|distance| scale.change(distance).max(noise));
         found.probability = Some(probability);
         let runs = first.len().min(second.len());
-        if let Some(effect) = &effect {
-            let interval = |level: f64| effect.change_interval(level).and(least(level));
-            (found.interval, found.interval_90) = (Some(interval(level)), Some(interval(0.9)));
+        let counted = grain
+            .deviation(scale, middles[0], middles[1], runs, 1.0 - 2.0 * alpha)
+            .unwrap_or(0.0);
+        let effect = effect.map(|effect| (effect, effect.limit(level, critical)));
+        if let Some((effect, limit)) = &effect {
+            let own = effect.change_interval_of(level, *limit).and(least(level));
+            found.interval = Some(found.as_tested(own, probability <= alpha));
+            let level = 1.0 - 2.0 * alpha;
+            found.equivalence_interval = Some(effect.change_interval(level).and(least(level)));
+            let error = effect.error.max(counted / (runs as f64).sqrt());
+            let power = needed::quantile_of_power(design, runs);
+            found.detectable = (runs >= fewest(design, alpha))
+                .then(|| scale.change((limit + power) * error))
+                .filter(|change| change.is_finite());
         }
+        let effect = effect.map(|(effect, _)| effect);
         let least = fewest(design, alpha);
         // If the test cannot reach significance, the arms do not count as equivalent.
         let alike = runs >= least
             && found
-                .interval_90
+                .equivalence_interval
                 .is_some_and(|interval| margin.holds(&interval, scale, middles[0]));
-        // A significant change has a direction, however small it is.
-        found.verdict = match found.change {
-            Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
-            Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
-            _ if alike => Verdict::Equivalent,
-            _ => Verdict::Inconclusive,
-        };
+        found.verdict = found.decided(alike, probability);
         if found.verdict == Verdict::Inconclusive {
             found.undecided = Some(match runs {
                 0 | 1 if first.len().max(second.len()) < 2 => Undecided::SingleRuns,
@@ -176,9 +243,6 @@ impl Comparison {
                 _ => Undecided::Chance,
             });
             let distance = margin.distance(scale, middles[0]);
-            let counted = grain
-                .deviation(scale, middles[0], middles[1], runs)
-                .unwrap_or(0.0);
             let all = match effect {
                 Some(effect) => {
                     let effect = Effect {
@@ -195,13 +259,39 @@ impl Comparison {
         found
     }
 
-    /// Two counts, one run in each arm; `probability` is the test's, `dispersion` the higher of the runs' blocks.
+    /// The verdict: a change that is certainly within the margin is none, even if its direction is certain, too.
+    fn decided(&self, alike: bool, probability: f64) -> Verdict {
+        match self.change {
+            _ if alike => Verdict::Equivalent,
+            Some(change) if probability <= self.alpha && change < 0.0 => Verdict::Better,
+            Some(change) if probability <= self.alpha && change > 0.0 => Verdict::Worse,
+            _ => Verdict::Inconclusive,
+        }
+    }
+
+    /// An interval as the test sees zero: excluded or not.
+    fn as_tested(&self, interval: Interval, differs: bool) -> Interval {
+        let (low, high) = (interval.low, interval.high);
+        let (low, high) = match self.change {
+            Some(change) if differs && change < 0.0 => (low, high.min(-f64::MIN_POSITIVE)),
+            Some(change) if differs && change > 0.0 => (low.max(f64::MIN_POSITIVE), high),
+            _ => (low.min(0.0), high.max(0.0)),
+        };
+        Interval {
+            low,
+            high,
+            ..interval
+        }
+    }
+
+    /// Two counts, one run or one stretch of time in each arm; `probability` is the test's, adjusted for `among` counts,
+    /// `dispersion` the higher of the runs' blocks.
     pub(super) fn of_counts(
         first: Count,
         second: Count,
         dispersion: Option<f64>,
         margin: Margin,
-        alpha: f64,
+        (alpha, among): (f64, usize),
         probability: f64,
     ) -> Comparison {
         let mut found = Comparison::of(&[first.rate()], &[second.rate()], margin, alpha);
@@ -221,29 +311,26 @@ impl Comparison {
         }
         found.probability = Some(probability);
         // A ratio has bounds even if one count is zero; they are on the scale of the change.
-        let bounds = |level: f64| {
+        let bounds = |level: f64, runs_differ: f64| {
             let ratio = rate_ratio(first, second, level)?;
             let of = |ratio: f64| match found.scale {
                 Scale::Ratio => ratio - 1.0,
                 Scale::Difference => (ratio - 1.0) * first.rate(),
             };
             let interval = Interval {
-                low: of(ratio.low),
-                high: of(ratio.high),
+                low: of(ratio.low / runs_differ),
+                high: of(ratio.high * runs_differ),
                 level,
             };
             (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
         };
-        (found.interval, found.interval_90) = (bounds(1.0 - alpha), bounds(0.9));
+        // As the test of each: what one run of each may differ by, and Holm's first step.
+        found.interval = bounds(1.0 - alpha / among.max(1) as f64, RUNS_DIFFER);
+        found.equivalence_interval = bounds(1.0 - 2.0 * alpha, 1.0);
         let alike = found
-            .interval_90
+            .equivalence_interval
             .is_some_and(|interval| margin.holds(&interval, found.scale, first.rate()));
-        found.verdict = match found.change {
-            Some(change) if probability <= alpha && change < 0.0 => Verdict::Better,
-            Some(change) if probability <= alpha && change > 0.0 => Verdict::Worse,
-            _ if alike => Verdict::Equivalent,
-            _ => Verdict::Inconclusive,
-        };
+        found.verdict = found.decided(alike, probability);
         if found.verdict == Verdict::Inconclusive {
             found.undecided = Some(Undecided::Chance);
             found.more_runs = Some(least - 1);
@@ -282,8 +369,11 @@ mod tests {
             [first, second],
             Grain::Fine,
             margin,
-            alpha,
-            probability,
+            Tested {
+                alpha,
+                probability,
+                critical: 0.0,
+            },
         )
     }
 
@@ -297,7 +387,7 @@ mod tests {
             count(second),
             Some(dispersion),
             Margin::default(),
-            0.05,
+            (0.05, 1),
             probability,
         )
     }
@@ -345,6 +435,61 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_excludes_zero_where_the_test_does() {
+        for (first, second, probability) in [
+            (LESS, MORE, 0.05),
+            (LESS, MORE, 0.06),
+            (MORE, LESS, 0.05),
+            (MORE, LESS, 0.06),
+            (LESS, [1.3, 1.0, 1.2, 1.1], 0.04),
+            (LESS, [1.3, 1.0, 1.2, 1.1], 0.06),
+        ] {
+            let found = of_runs(&first, &second, probability);
+            let interval = found.interval.unwrap();
+            let excluded = interval.low > 0.0 || interval.high < 0.0;
+            assert_eq!(excluded, probability <= 0.05, "{found:?}");
+            assert_eq!(
+                excluded,
+                found.verdict != Verdict::Inconclusive,
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_surely_within_the_margin_is_none() {
+        let shifted = LESS.map(|figure| figure * 1.02);
+        let few: Vec<f64> = [1.0, 1.001, 0.999, 1.0].to_vec();
+        let more: Vec<f64> = few.iter().map(|figure| figure * 1.02).collect();
+        assert_eq!(of_runs(&few, &more, 0.03).verdict, Verdict::Equivalent);
+        // Here it may be more.
+        assert_eq!(of_runs(&LESS, &shifted, 0.03).verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn the_limit_of_a_large_family_makes_its_intervals_wider() {
+        let of = |critical| {
+            let (margin, alpha, probability) = (Margin::default(), 0.05, 0.01);
+            let tested = Tested {
+                alpha,
+                probability,
+                critical,
+            };
+            Comparison::of_runs(
+                Design::Unpaired,
+                [&LESS, &MORE],
+                Grain::Fine,
+                margin,
+                tested,
+            )
+        };
+        let (one, many) = (of(0.0), of(5.0));
+        assert!(many.interval.unwrap().width() > 1.5 * one.interval.unwrap().width());
+        assert!(many.detectable.unwrap() > 1.3 * one.detectable.unwrap());
+        assert_eq!(one.equivalence_interval, many.equivalence_interval);
+    }
+
+    #[test]
     fn why_nothing_can_be_said_is_told() {
         let why = |first: &[f64], second: &[f64]| of_runs(first, second, 1.0).undecided;
         assert_eq!(why(&[1.0], &[2.0]), Some(Undecided::SingleRuns));
@@ -384,13 +529,13 @@ mod tests {
             of_counts(10, 40, 0.5, 1.0).interval.unwrap(),
             ratio.unwrap(),
         );
-        near(found.low, ratio.low - 1.0);
-        near(found.high, ratio.high - 1.0);
+        near(found.low, ratio.low / RUNS_DIFFER - 1.0);
+        near(found.high, ratio.high * RUNS_DIFFER - 1.0);
         // From twice a second to none: 100 % less, up to what zero of sixteen leaves possible (20.6 %).
         let gone = of_counts(16, 0, 0.5, 1.0);
         let interval = gone.interval.unwrap();
         near(interval.low, -2.0);
-        near(interval.high, 2.0 * (0.205_9 / 0.794_1 - 1.0));
+        near(interval.high, 2.0 * (1.5 * 0.205_9 / 0.794_1 - 1.0));
         assert_eq!(
             of_counts(0, 16, 0.5, 1.0).interval,
             None,
@@ -401,14 +546,14 @@ mod tests {
     #[test]
     fn what_lies_within_the_margin_at_ninety_per_cent_is_not_worse() {
         let of = |verdict, high: Option<f64>| {
-            let interval_90 = high.map(|high| Interval {
+            let equivalence_interval = high.map(|high| Interval {
                 low: -0.5,
                 high,
                 level: 0.9,
             });
             Comparison {
                 verdict,
-                interval_90,
+                equivalence_interval,
                 margin: 0.1,
                 ..Comparison::not_measured(0.05)
             }

@@ -5,8 +5,10 @@ use super::evaluate::{GateResult, GateVerdict};
 use super::names::note_of_change;
 use super::pattern::is_meant;
 use super::reason::{GateReason, MoreRuns};
-use super::value::GateValue;
-use crate::compare::{Against, Comparison, CulpritDiff, FigureKind, Undecided, Verdict};
+use super::value::{Changed, GateValue, SeenChange};
+use crate::compare::{
+    Against, Comparison, CulpritDiff, FigureKind, FigureUnit, Undecided, Verdict,
+};
 
 /// Evaluates conditions about changes on a comparison. Ignores the others: they are about runs.
 #[must_use]
@@ -20,68 +22,42 @@ pub fn evaluate_changes(conditions: &[Condition], against: &Against) -> Vec<Gate
         .collect()
 }
 
+/// A comparison, and what it compares.
+type Row<'a> = (Changed, FigureUnit, &'a Comparison);
+
 fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult {
-    let total = || {
-        against
-            .figures
-            .iter()
-            .filter(|row| row.is_total)
-            .filter_map(|row| row.comparison.as_ref())
-    };
-    let figures = || {
-        against
-            .figures
-            .iter()
-            .filter_map(|row| row.comparison.as_ref())
+    let figures = |totals_only: bool| {
+        let rows = against.figures.iter();
+        let rows = rows.filter(move |row| row.is_total || !totals_only);
+        rows.filter_map(|row| {
+            let comparison = row.comparison.as_ref()?;
+            Some((Changed::Figure(row.kind), row.unit, comparison))
+        })
     };
     let culprits = against.culprits.as_deref();
-    // One worse figure makes a culprit worse. If neither is, a decided figure stands for both.
-    let of_culprits = |pattern: &str| -> Option<Vec<&Comparison>> {
-        let rows = culprits?
-            .iter()
-            .filter(|row| is_meant(pattern, &row.subject));
-        let telling = |row: &'_ CulpritDiff| {
-            let is = |verdict| {
-                [&row.stolen, &row.events]
-                    .into_iter()
-                    .position(|c| c.verdict == verdict)
-            };
-            let fine = [&row.stolen, &row.events]
-                .into_iter()
-                .position(|c| c.not_worse());
-            is(Verdict::Worse).or(fine).unwrap_or(0)
-        };
-        Some(
-            rows.map(|row| {
-                if telling(row) == 0 {
-                    &row.stolen
-                } else {
-                    &row.events
-                }
-            })
-            .collect(),
-        )
+    let of_culprits = |meant: &dyn Fn(&CulpritDiff) -> bool| -> Option<Vec<Row<'_>>> {
+        let rows = culprits?.iter().filter(|row| meant(row));
+        Some(rows.map(telling).collect())
     };
-    let (verdict, why) = match change {
-        Change::Total => judge(&total().collect::<Vec<_>>(), true),
-        // To pass means that nothing became worse: every judged figure must be known not to be worse.
+    let (verdict, why, value) = match change {
+        Change::Total => judge(&figures(true).collect::<Vec<_>>(), true),
+        // To pass means that nothing became worse: every judged figure must be known not to be worse. A culprit that
+        // nobody predicted is not among them: of many, one is always open.
         Change::Any => {
-            let mut all: Vec<&Comparison> = figures().collect();
+            let mut all: Vec<Row<'_>> = figures(false).collect();
             let measured = !all.is_empty();
-            let of_culprits = of_culprits("*");
-            all.extend(of_culprits.iter().flatten());
+            let predicted = of_culprits(&|row| row.predicted);
+            all.extend(predicted.iter().flatten().cloned());
             match judge(&all, true) {
-                (GateVerdict::Kept, _) if !measured => {
-                    (GateVerdict::Undecided, Some(GateReason::NoFigureCompared))
-                }
-                (GateVerdict::Kept, _) if of_culprits.is_none() => {
-                    (GateVerdict::Undecided, Some(GateReason::NotAllNamed))
+                (GateVerdict::Kept, ..) if !measured => undecided(GateReason::NoFigureCompared),
+                (GateVerdict::Kept, ..) if predicted.is_none() => {
+                    undecided(GateReason::NotAllNamed)
                 }
                 other => other,
             }
         }
-        Change::Culprit(pattern) => match of_culprits(pattern) {
-            None => (GateVerdict::Undecided, Some(GateReason::NotAllNamed)),
+        Change::Culprit(pattern) => match of_culprits(&|row| is_meant(pattern, &row.subject)) {
+            None => undecided(GateReason::NotAllNamed),
             Some(rows) => judge(&rows, false),
         },
     };
@@ -111,11 +87,6 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     } else {
         None
     };
-    let value = match verdict {
-        GateVerdict::Exceeded => Some(GateValue::BecameWorse(true)),
-        GateVerdict::Kept => Some(GateValue::BecameWorse(false)),
-        GateVerdict::Undecided => None,
-    };
     GateResult {
         condition: condition.to_string(),
         verdict,
@@ -125,55 +96,90 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     }
 }
 
+/// The figure that stands for a culprit: one that is worse, else one that is known not to be, else the stolen share.
+fn telling(row: &CulpritDiff) -> Row<'_> {
+    let both = [
+        (FigureUnit::Fraction, &row.stolen),
+        (FigureUnit::PerSec, &row.events),
+    ];
+    let is_worse = |of: &&(_, &Comparison)| of.1.verdict == Verdict::Worse;
+    let (unit, comparison) = *both
+        .iter()
+        .find(is_worse)
+        .or_else(|| both.iter().find(|of| of.1.not_worse()))
+        .unwrap_or(&both[0]);
+    (Changed::Culprit(row.title()), unit, comparison)
+}
+
 /// The single-run quantity whose sources a change depends on.
 fn needs(change: &Change, against: &Against) -> Quantity {
     let told_by_events = || {
-        let kinds = against.figures.iter().map(|row| row.kind);
-        kinds
-            .into_iter()
-            .any(|kind| matches!(kind, FigureKind::Lost))
+        let mut figures = against.figures.iter();
+        figures.any(|row| row.kind == FigureKind::Lost)
     };
     match change {
         Change::Culprit(pattern) => Quantity::Culprit(pattern.clone()),
-        Change::Any => Quantity::Culprit("*".into()),
-        Change::Total if told_by_events() => Quantity::Lost,
-        Change::Total => Quantity::Stolen,
+        Change::Any if against.culprits.iter().flatten().any(|row| row.predicted) => {
+            Quantity::Culprit("*".into())
+        }
+        _ if told_by_events() => Quantity::Lost,
+        _ => Quantity::Stolen,
     }
 }
 
-/// Exceeded if any figure is worse, kept if all are known not to be. With no figure: kept unless one is needed, because
-/// what no run has did not become worse.
-fn judge(all: &[&Comparison], needs_one: bool) -> (GateVerdict, Option<GateReason>) {
-    if all
-        .iter()
-        .any(|comparison| comparison.verdict == Verdict::Worse)
-    {
-        return (GateVerdict::Exceeded, None);
+type Judged = (GateVerdict, Option<GateReason>, Option<GateValue>);
+
+fn undecided(why: GateReason) -> Judged {
+    (GateVerdict::Undecided, Some(why), None)
+}
+
+/// Exceeded if any figure is worse, kept if all are known not to be; with the change of the figure that decides. With
+/// no figure: kept unless one is needed, because what no run has did not become worse.
+fn judge(all: &[Row<'_>], needs_one: bool) -> Judged {
+    let value = |row: Option<&Row<'_>>| {
+        row.map_or(GateValue::NoChange, |(of, unit, comparison)| {
+            GateValue::Change(SeenChange::new(of.clone(), *unit, comparison))
+        })
+    };
+    let surest = |a: &&Row<'_>, b: &&Row<'_>| {
+        let chance = |row: &Row<'_>| row.2.probability.unwrap_or(1.0);
+        chance(a).total_cmp(&chance(b))
+    };
+    let worse = all.iter().filter(|row| row.2.verdict == Verdict::Worse);
+    if let Some(row) = worse.min_by(surest) {
+        return (GateVerdict::Exceeded, None, Some(value(Some(row))));
     }
     if all.is_empty() && needs_one {
-        return (GateVerdict::Undecided, Some(GateReason::NothingCompared));
+        return undecided(GateReason::NothingCompared);
     }
-    let open: Vec<&&Comparison> = all
-        .iter()
-        .filter(|comparison| !comparison.not_worse())
-        .collect();
-    let Some(first) = open.first() else {
-        return (GateVerdict::Kept, None);
+    // How much of its margin a figure may have used up.
+    let used = |row: &Row<'_>| match row.2.equivalence_interval {
+        Some(interval) => interval.high / row.2.margin.max(f64::MIN_POSITIVE),
+        None => f64::NEG_INFINITY,
     };
-    let help = match open
-        .iter()
-        .map(|comparison| comparison.more_runs)
-        .max()
-        .flatten()
-    {
-        _ if first.undecided == Some(Undecided::NotMeasured) => MoreRuns::NotMeasured,
-        Some(more) => MoreRuns::Some(more),
-        None => MoreRuns::Unknown,
+    let nearest = |a: &&Row<'_>, b: &&Row<'_>| used(a).total_cmp(&used(b));
+    let open: Vec<&Row<'_>> = all.iter().filter(|row| !row.2.not_worse()).collect();
+    if open.is_empty() {
+        let row = all.iter().max_by(nearest);
+        return (GateVerdict::Kept, None, Some(value(row)));
+    }
+    // What no number of runs decides takes most.
+    let takes = |row: &&&Row<'_>| match row.2.undecided {
+        Some(Undecided::NotMeasured) => (3, 0),
+        Some(Undecided::OneAfterTheOther) => (2, 0),
+        _ => row.2.more_runs.map_or((1, 0), |more| (0, more)),
+    };
+    let most = open.iter().max_by_key(takes).copied();
+    let help = match most.map(|row| (row.2.undecided, row.2.more_runs)) {
+        Some((Some(Undecided::NotMeasured), _)) => MoreRuns::NotMeasured,
+        Some((Some(Undecided::OneAfterTheOther), _)) => MoreRuns::OneAfterTheOther,
+        Some((_, Some(more))) => MoreRuns::Some(more),
+        _ => MoreRuns::Unknown,
     };
     let why = GateReason::MayBeWorse {
         open: open.len(),
         all: all.len(),
         help,
     };
-    (GateVerdict::Undecided, Some(why))
+    (GateVerdict::Undecided, Some(why), Some(value(most)))
 }

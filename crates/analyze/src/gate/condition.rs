@@ -68,7 +68,7 @@ pub enum Quantity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Total,
-    /// Any judged figure or culprit.
+    /// Any judged figure or predicted culprit.
     Any,
     /// Culprits of this name or kind.
     Culprit(String),

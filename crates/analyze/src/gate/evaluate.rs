@@ -69,10 +69,11 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
         Ok(measured) => {
             let value = Some(limit.same_unit(measured.value));
             let holds = operator.holds(measured.value, limit.value());
-            // Missing data can only add to the value: an exceeded limit stays exceeded.
-            let certain_if_missing = holds == operator.holds(measured.at_most, limit.value());
-            match measured.at_least {
-                Some(doubt) if !certain_if_missing => undecided(value, doubt),
+            let certain = [measured.at_least, measured.at_most]
+                .into_iter()
+                .all(|bound| operator.holds(bound, limit.value()) == holds);
+            match measured.doubt {
+                Some(doubt) if !certain => undecided(value, doubt),
                 _ => GateResult {
                     condition: condition.to_string(),
                     verdict: if holds {

@@ -24,4 +24,4 @@ pub use pattern::is_meant;
 pub use reason::{
     Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt,
 };
-pub use value::GateValue;
+pub use value::{Changed, GateValue, SeenChange};

@@ -9,12 +9,13 @@ use crate::cpu::{OF_TIME, SUPPORT};
 use crate::percentiles::Percentiles;
 use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 
-/// A value, and why it may be too low.
+/// A value, and why it may be another.
 pub(super) struct Measured {
     pub(super) value: f64,
-    /// Why the true value may be higher, if it may.
-    pub(super) at_least: Option<GateReason>,
-    /// The upper bound of the value, with everything that may be missing.
+    /// Why the true value may be another, if it may.
+    pub(super) doubt: Option<GateReason>,
+    /// The bounds of the true value, with everything that may be missing.
+    pub(super) at_least: f64,
     pub(super) at_most: f64,
 }
 
@@ -28,17 +29,26 @@ fn whole(value: f64) -> Answer {
 }
 
 /// A value without an upper bound.
-fn least(value: f64, at_least: Option<GateReason>) -> Answer {
-    let at_most = if at_least.is_some() {
+fn least(value: f64, doubt: Option<GateReason>) -> Answer {
+    let at_most = if doubt.is_some() {
         f64::INFINITY
     } else {
         value
     };
     Ok(Measured {
         value,
-        at_least,
+        doubt,
+        at_least: value,
         at_most,
     })
+}
+
+/// The wait of a random instant that the longest stall alone supports. Whoever sees one stall can expect at least 0.025
+/// of them in as much time (97.5 %, Poisson): that share of the stall's time is the least that lies above the wait.
+fn supported_by_longest(longest: Nanos, measured: Nanos, above: f64) -> f64 {
+    /// -ln(0.975).
+    const FEWEST_EXPECTED: f64 = 0.025_317_8;
+    longest.0 as f64 - measured.0 as f64 * above / FEWEST_EXPECTED
 }
 
 /// Refuses a name that only threads have which are reported by their process: their share of it is unknown.
@@ -75,22 +85,20 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         Quantity::Wait(percentile) => {
             let wait = percentile_of(&total.instant_percentiles_ns, *percentile, NO_PROBE_SPUN)?;
             // The number of such waits that fit into the time above the percentile.
-            let supported_wait = supported(
-                wait,
-                total.waits_above(percentile.above(), wait),
-                Counted::Waits,
-            );
-            // An unsupported percentile is at least as long as a lower supported one.
+            let above = total.waits_above(percentile.above(), wait);
+            // It is at least as long as a lower percentile that is supported, and as what the longest stall proves.
             let lower = OF_TIME
                 .iter()
-                .take_while(|(name, _)| *name != percentile.name());
-            let lower = lower
-                .filter_map(|(name, _)| total.supported_wait(name))
-                .reduce(f64::max);
-            match (supported_wait, lower) {
-                (Err(why), Some(lower)) => least(lower, Some(why)),
-                (supported_wait, _) => supported_wait,
-            }
+                .take_while(|(name, _)| *name != percentile.name())
+                .filter_map(|(name, _)| total.supported_wait(name));
+            let alone = total.max_ns.map(|longest| {
+                supported_by_longest(longest, total.measured_ns, percentile.above())
+            });
+            let found = supported(wait, above, Counted::Waits);
+            Ok(Measured {
+                at_least: lower.chain(alone).fold(found.at_least, f64::max),
+                ..found
+            })
         }
         Quantity::Stall(percentile) => {
             let few = GateReason::FewAbove(Counted::Stalls);
@@ -113,11 +121,8 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
                 })
                 .max_by_key(|(time, _)| **time);
             let (time, count) = slowest.ok_or(GateReason::NoMessagesReceived)?;
-            supported(
-                time.0 as f64,
-                count as f64 * percentile.above(),
-                Counted::Messages,
-            )
+            let above = count as f64 * percentile.above();
+            Ok(supported(time.0 as f64, above, Counted::Messages))
         }
         Quantity::Max => {
             let longest = max(run).ok_or(GateReason::NothingMeasured)?;
@@ -179,15 +184,16 @@ fn percentile_of(
         .ok_or(without)
 }
 
-fn supported(value: f64, above: f64, of: Counted) -> Answer {
-    if above >= SUPPORT as f64 {
-        return whole(value);
+/// A percentile, which is a mere estimate if it rests on few values.
+fn supported(value: f64, above: f64, of: Counted) -> Measured {
+    let needed = SUPPORT;
+    let few = above < needed as f64;
+    Measured {
+        value,
+        doubt: few.then_some(GateReason::RestsOnFew { of, above, needed }),
+        at_least: if few { 0.0 } else { value },
+        at_most: if few { f64::INFINITY } else { value },
     }
-    Err(GateReason::RestsOnFew {
-        of,
-        above,
-        needed: SUPPORT,
-    })
 }
 
 fn spun(run: &RunSummary) -> Result<(), GateReason> {
@@ -279,11 +285,12 @@ fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -
         }
         None => {
             let unresolved = unresolved(run);
-            let at_least =
+            let doubt =
                 (unresolved > Nanos::ZERO).then(|| GateReason::HostMayHaveTaken(share(unresolved)));
             Ok(Measured {
                 value,
-                at_least,
+                doubt,
+                at_least: value,
                 at_most: value + share(unresolved),
             })
         }
@@ -310,4 +317,29 @@ fn unresolved(run: &RunSummary) -> Nanos {
         .filter(|row| row.subject.kind() == CulpritKind::Unresolved)
         .map(|row| row.total_ns)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stalls of one length come at random. The longest of them, which is any, must not prove a wait beyond the true
+    /// percentile in more than one run of forty.
+    #[test]
+    fn the_longest_stall_proves_too_much_in_one_run_of_forty_at_most() {
+        let (length, above) = (Nanos(900_000_000), 0.001);
+        for expected in [0.005, 0.02, 0.025, 0.03, 0.1, 1.0] {
+            let measured = Nanos(10_000_000_000);
+            // P(wait > r) = expected * (length - r) / measured, which is `above` at the percentile.
+            let percentile = length.0 as f64 - above * measured.0 as f64 / expected;
+            let proven = supported_by_longest(length, measured, above);
+            let runs_with_a_stall = 1.0 - f64::exp(-expected);
+            let wrong = if proven > percentile {
+                runs_with_a_stall
+            } else {
+                0.0
+            };
+            assert!(wrong <= 0.025 + 1e-6, "{expected}: {wrong}");
+        }
+    }
 }

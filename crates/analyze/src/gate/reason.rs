@@ -60,7 +60,7 @@ pub enum GateReason {
     NothingCompared,
     /// The conditions of the two sides make them incomparable.
     NotComparable(ConditionDifference),
-    /// Figures may be worse.
+    /// Figures may be worse; the value is the change of the one that takes most to decide.
     MayBeWorse {
         open: usize,
         all: usize,
@@ -128,6 +128,8 @@ pub enum MoreRuns {
     NotMeasured,
     /// Perhaps this many more runs of each side.
     Some(usize),
+    /// None: the runs of one side precede those of the other.
+    OneAfterTheOther,
     Unknown,
 }
 

@@ -1,11 +1,14 @@
 //! Public names: of kernel functions, vectors and threads, and of common daemons.
 //!
-//! A redacted run keeps them. `view` explains what each does.
+//! A redacted run keeps them, and reports explain what each does.
 
 mod functions;
 mod threads;
 
 use jitterscope_model::{NameOf, SchedClass, Subject, Task};
+
+/// Names, and what their bearers do, in a phrase.
+type Table = &'static [(&'static str, &'static str)];
 
 /// A list of names, by the kind of their bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +34,8 @@ pub enum NameList {
 }
 
 impl NameList {
-    pub const ALL: [NameList; 10] = [
+    #[cfg(test)]
+    const ALL: [NameList; 10] = [
         NameList::Timers,
         NameList::Work,
         NameList::Calls,
@@ -55,9 +59,8 @@ impl NameList {
         NameList::Faults,
     ];
 
-    /// The names in the list; longer beginnings come before shorter ones.
-    #[must_use]
-    pub fn names(self) -> &'static [&'static str] {
+    /// The list; longer beginnings come before shorter ones.
+    fn table(self) -> Table {
         match self {
             NameList::Timers => functions::TIMERS,
             NameList::Work => functions::WORK,
@@ -73,13 +76,16 @@ impl NameList {
     }
 
     fn find(self, name: &str) -> Option<KnownName> {
-        self.names()
-            .iter()
-            .find(|known| **known == name)
-            .map(|known| KnownName {
-                list: self,
-                name: known,
-            })
+        self.first(|known| known == name)
+    }
+
+    fn first(self, matches: impl Fn(&str) -> bool) -> Option<KnownName> {
+        let (name, does) = self.table().iter().find(|(known, _)| matches(known))?;
+        Some(KnownName {
+            list: self,
+            name,
+            does,
+        })
     }
 }
 
@@ -90,12 +96,15 @@ pub struct KnownName {
     pub list: NameList,
     /// The name, or its beginning, as in the list.
     pub name: &'static str,
+    /// What its bearer does, in a phrase.
+    pub does: &'static str,
 }
 
 impl KnownName {
     pub const IDLE: KnownName = KnownName {
         list: NameList::ThreadPrefixes,
-        name: threads::IDLE,
+        name: threads::IDLE.0,
+        does: threads::IDLE.1,
     };
 
     /// The listed name of a culprit; `None` if no list has it.
@@ -126,7 +135,7 @@ fn of_thread(task: &Task) -> Option<KnownName> {
         return Some(KnownName::IDLE);
     }
     let name: &str = &task.comm;
-    if name.starts_with(threads::IDLE) {
+    if name.starts_with(threads::IDLE.0) {
         return None;
     }
     let kernels = || NameList::Threads.find(name).or_else(|| beginning(name));
@@ -136,11 +145,7 @@ fn of_thread(task: &Task) -> Option<KnownName> {
 }
 
 fn beginning(name: &str) -> Option<KnownName> {
-    let list = NameList::ThreadPrefixes;
-    list.names()
-        .iter()
-        .find(|known| name.starts_with(**known))
-        .map(|known| KnownName { list, name: known })
+    NameList::ThreadPrefixes.first(|known| name.starts_with(known))
 }
 
 /// Whether this is exactly the name of a function or a vector: a kernel word that reveals nothing about the user.
@@ -164,13 +169,13 @@ pub(crate) fn is_kernel_thread(name: &str) -> bool {
                 .bytes()
                 .all(|b| b.is_ascii_digit() || b":uHI-".contains(&b))
     };
-    let begins = |known: &&str| name.strip_prefix(*known).is_some_and(numbered);
+    let begins = |known: &str| name.strip_prefix(known).is_some_and(numbered);
     NameList::Threads
         .find(name)
         .or_else(|| NameList::Daemons.find(name))
         .is_some()
         || name.strip_prefix("kworker/").is_some_and(numbered)
-        || NameList::ThreadPrefixes.names().iter().any(begins)
+        || NameList::ThreadPrefixes.first(begins).is_some()
 }
 
 /// A function's name without the compiler's suffix: `.isra.0`, `.constprop.1`, `.cold`.
@@ -265,11 +270,8 @@ mod tests {
             ),
             (thread("irqbalance"), NameList::Daemons, "irqbalance"),
         ] {
-            assert_eq!(
-                KnownName::of(&subject),
-                Some(KnownName { list, name }),
-                "{subject:?}"
-            );
+            let found = KnownName::of(&subject).map(|known| (known.list, known.name));
+            assert_eq!(found, Some((list, name)), "{subject:?}");
         }
         for unknown in [
             timer("nobodys_timer"),
@@ -306,19 +308,33 @@ mod tests {
     #[test]
     fn no_name_is_twice_in_a_list_and_special_beginnings_come_first() {
         for list in NameList::ALL {
-            let names = list.names();
-            let mut sorted = names.to_vec();
-            sorted.sort_unstable();
-            sorted.dedup();
-            assert_eq!(sorted.len(), names.len(), "{list:?}");
+            let table = list.table();
+            let mut names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), table.len(), "{list:?}");
         }
-        let beginnings = NameList::ThreadPrefixes.names();
-        for (at, name) in beginnings.iter().enumerate() {
+        let beginnings = NameList::ThreadPrefixes.table();
+        for (at, (name, _)) in beginnings.iter().enumerate() {
             assert_eq!(
-                beginnings.iter().position(|known| name.starts_with(known)),
+                beginnings
+                    .iter()
+                    .position(|(known, _)| name.starts_with(known)),
                 Some(at),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn phrases_are_short_parts_of_sentences() {
+        for (name, phrase) in NameList::ALL.into_iter().flat_map(NameList::table) {
+            assert!(
+                phrase.len() <= 72 && !phrase.is_empty(),
+                "{name}: {}",
+                phrase.len()
+            );
+            assert!(!phrase.ends_with('.'), "{name}");
         }
     }
 

@@ -14,10 +14,11 @@ const MOST_CPUS: usize = 4;
 /// The quantity of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveOf {
-    /// Time between adjacent clock reads, over all measured CPUs.
-    Deltas,
+    /// How long a random moment waits for the next clock read, over all measured CPUs. Percentiles of the reads
+    /// themselves would hide what is lost: ten million short ones a second outweigh any stall.
+    Waits,
     /// The same for one CPU.
-    DeltasOf(CpuId),
+    WaitsOf(CpuId),
     /// The plain lateness of wake-ups.
     Lateness,
     /// The lateness with missed deadlines filled in.
@@ -33,10 +34,18 @@ pub enum CurveOf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     pub of: CurveOf,
-    /// The number of values.
+    /// The number of values; of waits, the time of all moments in nanoseconds.
     pub count: u64,
     /// Values, ascending, each with its count.
     pub counts: Vec<(FineNanos, u64)>,
+}
+
+impl CurveOf {
+    /// Whether its values are those of moments, so that a long one counts by its length.
+    #[must_use]
+    pub fn is_of_moments(self) -> bool {
+        matches!(self, CurveOf::Waits | CurveOf::WaitsOf(_))
+    }
 }
 
 impl Curve {
@@ -44,6 +53,22 @@ impl Curve {
         let counts: Vec<(FineNanos, u64)> = counts.filter(|(_, n)| *n > 0).collect();
         let count = counts.iter().map(|(_, n)| *n).fold(0, u64::saturating_add);
         (count > 0).then_some(Curve { of, count, counts })
+    }
+
+    /// How many values of this length are in a part of all counts.
+    fn held(&self, part: f64, length: f64) -> f64 {
+        if self.of.is_of_moments() {
+            part / length.max(1.0)
+        } else {
+            part
+        }
+    }
+
+    /// Whether enough values lie above the value that this share of all does not exceed.
+    #[must_use]
+    pub fn supports(&self, share: f64) -> bool {
+        let above = self.count as f64 * (1.0 - share) * (1.0 + 1e-9);
+        self.held(above, self.quantile(share).0) >= SUPPORT as f64
     }
 
     /// The share above each value, on the scale of nines (0 at the smallest, 1 at 90 %, 2 at 99 %, ...), thinned to
@@ -56,7 +81,7 @@ impl Curve {
         let mut last = None;
         for (value, n) in &self.counts {
             let above = self.count - below;
-            if u128::from(above) < SUPPORT {
+            if self.held(above as f64, value.0) < SUPPORT as f64 {
                 break;
             }
             // The value holds from the share below it on.
@@ -71,20 +96,23 @@ impl Curve {
             }
             last = Some(value.0);
         }
-        let end = (self.count as f64 / SUPPORT as f64).log10();
-        if let (Some((x, _)), Some(value)) = (points.last(), last)
+        let end = last.map(|value| (self.held(self.count as f64, value) / SUPPORT as f64).log10());
+        if let (Some((x, _)), Some(end), Some(value)) = (points.last(), end, last)
             && end > *x
+            && !self.of.is_of_moments()
         {
             points.push((end, value));
         }
         points
     }
 
-    /// The longest value, at the position where one of all lies above.
+    /// The longest value, at the position where one of all lies above. Of moments, that is where half of the longest
+    /// lies above half of the longest.
     #[must_use]
     pub fn longest(&self) -> (f64, f64) {
         let longest = self.counts.last().map_or(0.0, |(value, _)| value.0);
-        ((self.count as f64).log10(), longest)
+        let all = self.held(self.count as f64, longest / 2.0);
+        (all.log10().max(0.0), longest)
     }
 
     /// The value that this share of all does not exceed.
@@ -145,7 +173,7 @@ pub(super) fn of(manifest: &RunManifest, lengths: HashMap<u64, u64>) -> Vec<Curv
         .collect();
     }
     if !manifest.results.is_empty() {
-        return deltas(&manifest.results, manifest.rate);
+        return waits(&manifest.results, manifest.rate);
     }
     let mut lengths: Vec<(u64, u64)> = lengths.into_iter().collect();
     lengths.sort_unstable();
@@ -157,22 +185,19 @@ pub(super) fn of(manifest: &RunManifest, lengths: HashMap<u64, u64>) -> Vec<Curv
     .collect()
 }
 
-fn deltas(results: &[ProbeResult], rate: TickRate) -> Vec<Curve> {
+fn waits(results: &[ProbeResult], rate: TickRate) -> Vec<Curve> {
     let curve = |of, counts: &Counts| {
-        Curve::new(
-            of,
-            counts
-                .iter()
-                .map(|(ticks, n)| (FineNanos::from_ticks(ticks as f64, rate), n)),
-        )
+        let waits = counts.waits().map(|(ticks, time)| {
+            let time = FineNanos::from_ticks(time, rate).rounded();
+            (FineNanos::from_ticks(ticks, rate), time.0)
+        });
+        Curve::new(of, waits)
     };
     if results.len() == 1 {
-        return curve(
-            CurveOf::DeltasOf(results[0].cpu),
-            &Counts::deltas(&results[0]),
-        )
-        .into_iter()
-        .collect();
+        let counts = Counts::deltas(&results[0]);
+        return curve(CurveOf::WaitsOf(results[0].cpu), &counts)
+            .into_iter()
+            .collect();
     }
     let all = results
         .iter()
@@ -183,8 +208,8 @@ fn deltas(results: &[ProbeResult], rate: TickRate) -> Vec<Curve> {
     worst.sort_by_key(|r| r.cpu);
     let each = worst
         .into_iter()
-        .filter_map(|r| curve(CurveOf::DeltasOf(r.cpu), &Counts::deltas(r)));
-    curve(CurveOf::Deltas, &all)
+        .filter_map(|r| curve(CurveOf::WaitsOf(r.cpu), &Counts::deltas(r)));
+    curve(CurveOf::Waits, &all)
         .into_iter()
         .chain(each)
         .collect()
@@ -239,6 +264,52 @@ mod tests {
             [0.5, 0.9, 0.99, 0.999, 1.0].map(|q| curve.quantile(q).0),
             [10.0, 10.0, 100.0, 1000.0, 9000.0]
         );
+    }
+
+    /// Of ten seconds, 7.2 are lost in stalls of a millisecond; between them a read takes 10 ns.
+    #[test]
+    fn a_loss_is_seen_from_the_median_on() {
+        let at_share = |lost: f64| {
+            let reads = ((1.0 - lost) * 1e9) as u64;
+            let stalls = (lost * 1e4) as u64;
+            let counts = Counts::of(&[(10, reads), (1_000_000, stalls)]);
+            let waits = counts
+                .waits()
+                .map(|(ns, time)| (FineNanos(ns), time as u64));
+            Curve::new(CurveOf::Waits, waits).unwrap()
+        };
+        let [quiet, loaded] = [at_share(0.0001), at_share(0.72)];
+        assert!(
+            (loaded.count as f64 / 1e10 - 1.0).abs() < 1e-3,
+            "{}",
+            loaded.count
+        );
+        // P(R > r) = 0.72 * (1 - r / 1 ms), which is a half at 306 us and a hundredth at 986 us.
+        for (share, wanted) in [(0.5, 305_600.0), (0.99, 986_100.0)] {
+            let found = loaded.quantile(share).0;
+            assert!((found / wanted - 1.0).abs() < 0.03, "{share}: {found}");
+            assert!(
+                quiet.quantile(share).0 <= 10.5,
+                "{share}: {:?}",
+                quiet.quantile(share)
+            );
+        }
+    }
+
+    /// One stall of 900 ms in ten seconds supports a percentile as long as ten of its length lie above.
+    #[test]
+    fn a_line_of_moments_ends_where_ten_waits_lie_above() {
+        let counts = Counts::of(&[(10, 910_000_000), (900_000_000, 1)]);
+        let waits = counts
+            .waits()
+            .map(|(ns, time)| (FineNanos(ns), time as u64));
+        let curve = Curve::new(CurveOf::Waits, waits).unwrap();
+        let (x, end) = curve.nines().pop().unwrap();
+        // 900 ms - r is ten times r at 82 ms.
+        assert!((end / 81.8e6 - 1.0).abs() < 0.05, "{end}");
+        let (mark, longest) = curve.longest();
+        assert!(mark > x && longest == 900e6, "{x} {mark}");
+        assert!(curve.supports(0.9) && !curve.supports(0.99));
     }
 
     #[test]

@@ -1,15 +1,12 @@
-//! Redacts the machine's state.
+//! Redacts the machine's state. [`MACHINE_SETTINGS`](jitterscope_model::MACHINE_SETTINGS) declares what stays.
 
 use super::words;
 use super::{Redactor, is_slug, kernel_version, listed, processor, release};
 use jitterscope_model::{
-    AnyVersion, AppliedChange, AppliedTuning, CpusetGroup, Cpusets, Firmware, FrequencyPolicy,
-    HugePages, IdlePolicy, IdleState, InterruptRow, Interrupts, KernelState, KnobFinding,
-    KnobSetting, MachineState, MemoryState, NumaNode, PerCpu, Processors, Reading, SettingValue,
-    Smt, TuningApply, TuningState, WorkqueueMask, Workqueues,
+    AnyVersion, AppliedChange, AppliedTuning, ChangeNow, CpuSet, KeptNames, KeptText, KnobFinding,
+    KnobSetting, KnobVerdict, MachineEntry, MachineSetting, MachineSettings, MachineState, Reading,
+    Scalar, SettingValue, TuningApply, TuningState,
 };
-use jitterscope_model::{ChangeNow, CpuGroup, Hierarchy, KnobVerdict};
-use std::collections::BTreeMap;
 
 /// The value of a redacted reading.
 const LEFT_OUT: &str = "left_out";
@@ -18,62 +15,50 @@ impl Redactor {
     /// The redacted machine of a run.
     #[must_use]
     pub fn machine(&mut self, machine: &MachineState) -> MachineState {
+        let mut settings = MachineSettings::default();
+        for (setting, entries) in machine.settings.iter() {
+            let kept = entries
+                .iter()
+                .filter_map(|entry| self.entry(setting, entry));
+            settings.put(setting.name, kept.collect::<Vec<_>>());
+        }
         MachineState {
-            firmware: firmware(&machine.firmware),
-            processors: processors(&machine.processors),
-            kernel: kernel(&machine.kernel),
-            memory: memory(&machine.memory),
-            interrupts: self.interrupts(&machine.interrupts),
-            workqueues: self.workqueues(&machine.workqueues),
-            cpusets: self.cpusets(&machine.cpusets),
-            load: plain(&machine.load),
+            settings,
             tuning: kept(&machine.tuning, |tuning| Some(knobs(tuning))),
         }
     }
 
-    fn interrupts(&mut self, interrupts: &Interrupts) -> Interrupts {
-        let row = |row: &InterruptRow| InterruptRow {
-            irq: row.irq,
-            actions: self.device(&row.actions),
-            affinity: plain(&row.affinity),
-            effective: plain(&row.effective),
+    fn entry(&mut self, setting: &MachineSetting, entry: &MachineEntry) -> Option<MachineEntry> {
+        let of = match &entry.of {
+            Some(name) => Some(self.name(setting.names, name)?),
+            None => None,
         };
-        Interrupts {
-            default_affinity: plain(&interrupts.default_affinity),
-            rows: interrupts.rows.iter().map(row).collect(),
-            omitted: interrupts.omitted,
-        }
+        Some(MachineEntry {
+            of,
+            number: entry.number,
+            cpus: entry.cpus.clone(),
+            is: kept(&entry.is, |scalar| kept_scalar(setting.kept, scalar)),
+            with: entry.with.as_deref().map(word),
+        })
     }
 
-    fn workqueues(&mut self, workqueues: &Workqueues) -> Workqueues {
-        let queue = |queue: &WorkqueueMask| WorkqueueMask {
-            name: listed(words::QUEUES, &queue.name)
-                .unwrap_or_else(|| self.queues.of(&queue.name, "workqueue")),
-            cpus: plain(&queue.cpus),
-        };
-        Workqueues {
-            unbound: plain(&workqueues.unbound),
-            queues: workqueues.queues.iter().map(queue).collect(),
-        }
-    }
-
-    fn cpusets(&mut self, cpusets: &Cpusets) -> Cpusets {
-        let group = |group: &CpusetGroup| CpusetGroup {
-            path: self.groups.of(&group.path, "group"),
-            hierarchy: match &group.hierarchy {
-                Hierarchy::Newer(_) => Hierarchy::Newer(LEFT_OUT.into()),
-                known => known.clone(),
-            },
-            cpus: plain(&group.cpus),
-            effective: plain(&group.effective),
-            partition: word(&group.partition),
-            exclusive: plain(&group.exclusive),
-            balanced: plain(&group.balanced),
-        };
-        Cpusets {
-            own: plain(&cpusets.own),
-            groups: cpusets.groups.iter().map(group).collect(),
-            omitted: cpusets.omitted,
+    /// What is kept of an entry's name; `None` if the entry is left out.
+    fn name(&mut self, names: KeptNames, name: &str) -> Option<String> {
+        match names {
+            KeptNames::Nothing => None,
+            KeptNames::Numbers => {
+                let unit = name.trim_start_matches(|c: char| c.is_ascii_digit());
+                (name.len() <= 24 && ["", "kB"].contains(&unit)).then(|| name.to_owned())
+            }
+            KeptNames::Words => Some(word(name)),
+            KeptNames::BuildOptions => listed(words::OPTIONS, name),
+            KeptNames::Flaws => listed(words::FLAWS, name),
+            KeptNames::Devices => Some(self.device(name)),
+            KeptNames::Queues => {
+                let known = listed(words::QUEUES, name);
+                Some(known.unwrap_or_else(|| self.queues.of(name, "workqueue")))
+            }
+            KeptNames::Groups => Some(self.groups.of(name, "group")),
         }
     }
 }
@@ -91,175 +76,53 @@ fn kept<T, U>(reading: &Reading<T>, keep: impl FnOnce(&T) -> Option<U>) -> Readi
     }
 }
 
-/// Numbers, sets of CPUs and switches.
-fn plain<T: Clone>(reading: &Reading<T>) -> Reading<T> {
-    kept(reading, |value| Some(value.clone()))
+fn kept_scalar(keep: KeptText, scalar: &Scalar) -> Option<Scalar> {
+    match scalar {
+        _ if keep == KeptText::Nothing => None,
+        Scalar::Switch(_) | Scalar::Number(_) | Scalar::Share(_) => Some(scalar.clone()),
+        Scalar::Words(all) => Some(Scalar::Words(all.iter().map(|text| word(text)).collect())),
+        Scalar::Text(text) => kept_text(keep, text).map(Scalar::Text),
+    }
 }
 
-fn word(reading: &Reading<String>) -> Reading<String> {
-    kept(reading, |text| value(text))
+fn kept_text(keep: KeptText, text: &str) -> Option<String> {
+    match keep {
+        KeptText::Nothing => None,
+        KeptText::Words => value(text),
+        KeptText::Date => value(&text.replace('/', "-")),
+        KeptText::Hexadecimal => {
+            let digits = text.strip_prefix("0x")?;
+            let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+            (digits.len() <= 16 && digits.bytes().all(hex)).then(|| text.to_owned())
+        }
+        KeptText::Makers => listed(words::MAKERS, text),
+        KeptText::Hypervisors => listed(words::HYPERVISORS, text),
+        KeptText::Architectures => listed(words::ARCHITECTURES, text),
+        KeptText::Processors => Some(processor(text)),
+        KeptText::Releases => Some(release(text)),
+        KeptText::KernelVersions => Some(kernel_version(text)),
+        KeptText::Mitigations => ["Not affected", "Mitigation", "Vulnerable", "Unknown"]
+            .into_iter()
+            .find(|state| text.starts_with(state))
+            .map(str::to_owned),
+    }
 }
 
-/// A setting's value: a listed word, or numbers and lists of them.
+/// A setting's value: a listed word, numbers, or lists of them.
 fn value(text: &str) -> Option<String> {
     let numbers = text.len() <= 256
         && text
             .bytes()
             .all(|b| b.is_ascii_digit() || b"-,:. \n".contains(&b));
-    (numbers || words::VALUES.contains(&text)).then(|| text.to_owned())
-}
-
-fn maker(reading: &Reading<String>) -> Reading<String> {
-    kept(reading, |text| listed(words::MAKERS, text))
-}
-
-fn each<T, U>(values: &PerCpu<T>, keep: impl Fn(&T) -> U) -> PerCpu<U> {
-    let groups = values.0.iter();
-    PerCpu(
-        groups
-            .map(|group| CpuGroup {
-                cpus: group.cpus.clone(),
-                value: keep(&group.value),
-            })
-            .collect(),
-    )
-}
-
-fn firmware(firmware: &Firmware) -> Firmware {
-    Firmware {
-        vendor: maker(&firmware.vendor),
-        // Clouds and appliances put their customers' names here.
-        product: kept(&firmware.product, |_| None),
-        board: kept(&firmware.board, |_| None),
-        bios_vendor: maker(&firmware.bios_vendor),
-        bios_version: kept(&firmware.bios_version, |text| value(text)),
-        bios_date: kept(&firmware.bios_date, |text| value(&text.replace('/', "-"))),
-    }
-}
-
-fn processors(processors: &Processors) -> Processors {
-    let microcode = |revision: &String| {
-        let hex = revision.strip_prefix("0x").is_some_and(|digits| {
-            digits.len() <= 16
-                && digits
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        });
-        if hex {
-            revision.clone()
-        } else {
-            LEFT_OUT.into()
-        }
+    let cpus = || {
+        text.parse::<CpuSet>()
+            .is_ok_and(|cpus| cpus.to_string() == text)
     };
-    Processors {
-        model: each(&processors.model, |model| processor(model)),
-        microcode: kept(&processors.microcode, |all| Some(each(all, microcode))),
-        online: processors.online.clone(),
-        isolated: processors.isolated.clone(),
-        nohz_full: processors.nohz_full.clone(),
-        sockets: plain(&processors.sockets),
-        cores: plain(&processors.cores),
-        smt: Smt {
-            control: word(&processors.smt.control),
-            active: plain(&processors.smt.active),
-        },
-        numa: kept(&processors.numa, |nodes| {
-            let node = |node: &NumaNode| NumaNode {
-                id: node.id,
-                cpus: node.cpus.clone(),
-                memory_kib: plain(&node.memory_kib),
-            };
-            Some(nodes.iter().map(node).collect())
-        }),
-        frequency: kept(&processors.frequency, |all| Some(each(all, frequency))),
-        boost: word(&processors.boost),
-        idle: IdlePolicy {
-            driver: word(&processors.idle.driver),
-            governor: word(&processors.idle.governor),
-            states: each(&processors.idle.states, |states| {
-                states.iter().map(idle_state).collect()
-            }),
-        },
-    }
+    (numbers || words::VALUES.contains(&text) || cpus()).then(|| text.to_owned())
 }
 
-fn frequency(policy: &FrequencyPolicy) -> FrequencyPolicy {
-    FrequencyPolicy {
-        driver: word(&policy.driver),
-        governor: word(&policy.governor),
-        min_khz: plain(&policy.min_khz),
-        max_khz: plain(&policy.max_khz),
-        energy_preference: word(&policy.energy_preference),
-    }
-}
-
-fn idle_state(state: &IdleState) -> IdleState {
-    IdleState {
-        name: value(&state.name).unwrap_or_else(|| LEFT_OUT.into()),
-        latency_us: plain(&state.latency_us),
-        disabled: plain(&state.disabled),
-    }
-}
-
-fn kernel(kernel: &KernelState) -> KernelState {
-    let listed_only = |all: &BTreeMap<String, String>, names: &[&str], keep: fn(&str) -> String| {
-        let known = all
-            .iter()
-            .filter(|(name, _)| names.contains(&name.as_str()));
-        Some(
-            known
-                .map(|(name, text)| (name.clone(), keep(text)))
-                .collect(),
-        )
-    };
-    KernelState {
-        release: release(&kernel.release),
-        version: kernel_version(&kernel.version),
-        arch: listed(words::ARCHITECTURES, &kernel.arch).unwrap_or_default(),
-        boot_line: kept(&kernel.boot_line, |_| None),
-        hypervisor: kept(&kernel.hypervisor, |text| listed(words::HYPERVISORS, text)),
-        preemption: word(&kernel.preemption),
-        realtime: plain(&kernel.realtime),
-        config: kept(&kernel.config, |all| {
-            listed_only(all, words::OPTIONS, |text| {
-                value(text).unwrap_or_else(|| LEFT_OUT.into())
-            })
-        }),
-        clocksource: word(&kernel.clocksource),
-        clocksources: kept(&kernel.clocksources, |all| {
-            Some(all.iter().filter_map(|name| value(name)).collect())
-        }),
-        mitigations: kept(&kernel.mitigations, |all| {
-            listed_only(all, words::FLAWS, mitigation)
-        }),
-    }
-}
-
-/// Whether the flaw exists and is mitigated; the means are the kernel's prose.
-fn mitigation(text: &str) -> String {
-    let known = ["Not affected", "Mitigation", "Vulnerable", "Unknown"];
-    known
-        .into_iter()
-        .find(|state| text.starts_with(state))
-        .unwrap_or(LEFT_OUT)
-        .to_owned()
-}
-
-fn memory(memory: &MemoryState) -> MemoryState {
-    MemoryState {
-        total_kib: plain(&memory.total_kib),
-        swap_kib: plain(&memory.swap_kib),
-        huge_pages: kept(&memory.huge_pages, |sizes| {
-            let size = |size: &HugePages| HugePages {
-                size_kib: size.size_kib,
-                pages: plain(&size.pages),
-            };
-            Some(sizes.iter().map(size).collect())
-        }),
-        transparent_huge_pages: word(&memory.transparent_huge_pages),
-        transparent_defrag: word(&memory.transparent_defrag),
-        same_page_merging: word(&memory.same_page_merging),
-    }
+fn word(text: &str) -> String {
+    value(text).unwrap_or_else(|| LEFT_OUT.into())
 }
 
 fn knobs(tuning: &TuningState) -> TuningState {
@@ -289,7 +152,7 @@ fn setting(setting: &KnobSetting) -> KnobSetting {
         path: String::new(),
         cpus: one.cpus.clone(),
         files: one.files,
-        value: word(&one.value),
+        value: kept(&one.value, |text| value(text)),
         in_force: one.in_force.as_deref().and_then(value),
     };
     KnobSetting {
@@ -318,12 +181,11 @@ fn applied_tuning(applied: &AppliedTuning) -> AppliedTuning {
         before_reboot: apply.before_reboot,
         ..TuningApply::default()
     };
-    let text = |text: &str| value(text.trim()).unwrap_or_else(|| LEFT_OUT.into());
     let change = |change: &AppliedChange| AppliedChange {
         knob: knob(&change.knob),
         what: String::new(),
-        original: text(&change.original),
-        asked: text(&change.asked),
+        original: word(change.original.trim()),
+        asked: word(change.asked.trim()),
         now: match &change.now {
             ChangeNow::Newer(_) => ChangeNow::Newer(LEFT_OUT.into()),
             known => known.clone(),

@@ -4,7 +4,9 @@
 //!
 //! Ignored by default, because the tests take minutes: `cargo xtask test calibration` runs them.
 
+mod blocks;
 mod few_events;
+mod margins;
 mod processes;
 
 use jitterscope_analyze::compare::{
@@ -70,7 +72,7 @@ fn arms(
                 }
             }
         }
-        Design::Unpaired => {
+        Design::Unpaired | Design::Blocks => {
             let mut order: Vec<usize> = (0..2 * runs).map(|at| at % 2).collect();
             let mut random = SplitMix64(seed ^ 0x5bd1);
             for at in (1..order.len()).rev() {
@@ -172,7 +174,9 @@ fn intervals_hold_what_they_say() {
                             }
                             let effect = match design {
                                 Design::Paired => Effect::paired(&first[..*runs], &second[..*runs]),
-                                Design::Unpaired => Effect::unpaired(&first, &second),
+                                Design::Unpaired | Design::Blocks => {
+                                    Effect::unpaired(&first, &second)
+                                }
                             };
                             found.push(effect.filter(|effect| effect.scale == *scale));
                         }

@@ -7,23 +7,41 @@ fn value<T>(value: T) -> Reading<T> {
     Reading::Value(value)
 }
 
+fn set(state: &mut MachineState, name: &str, value: impl Into<Scalar>) {
+    state.settings.put(name, [MachineEntry::new(value)]);
+}
+
+fn interrupt(number: u32, actions: &str, cpus: &str) -> MachineEntry {
+    MachineEntry {
+        number: Some(number),
+        ..MachineEntry::new(cpus).of(actions)
+    }
+}
+
+fn share(cpu: u32, share: f64) -> MachineEntry {
+    MachineEntry::new(Scalar::Share(share)).on([CpuId(cpu)].into_iter().collect())
+}
+
 fn machine() -> MachineState {
-    let policy = FrequencyPolicy {
-        governor: value("powersave".into()),
-        ..FrequencyPolicy::default()
-    };
     let mut state = MachineState::default();
-    state.processors.model = (0..8).map(|n| (CpuId(n), "Big 9000".to_owned())).collect();
-    state.processors.microcode = value((0..8).map(|n| (CpuId(n), "0x1".to_owned())).collect());
-    state.processors.frequency = value((0..8).map(|n| (CpuId(n), policy.clone())).collect());
-    state.kernel.release = "6.1".into();
-    state.kernel.mitigations = value([("mds".to_owned(), "Not affected".to_owned())].into());
-    state.interrupts.rows = vec![InterruptRow {
-        irq: 30,
-        actions: "nvme0q1".into(),
-        affinity: value("0-7".parse().unwrap()),
-        effective: Reading::Absent,
-    }];
+    let all = || Some("0-7".parse().unwrap());
+    for (name, value) in [
+        ("processors.model", "Big 9000"),
+        ("processors.microcode", "0x1"),
+        ("processors.frequency.governor", "powersave"),
+    ] {
+        let entry = MachineEntry {
+            cpus: all(),
+            ..MachineEntry::new(value)
+        };
+        state.settings.put(name, [entry]);
+    }
+    set(&mut state, "kernel.release", "6.1");
+    let mitigation = MachineEntry::new("Not affected").of("mds");
+    state.settings.put("kernel.mitigations", [mitigation]);
+    state
+        .settings
+        .put("interrupts", [interrupt(30, "nvme0q1", "0-7")]);
     let vmstat = SettingValue {
         path: "/proc/sys/vm/stat_interval".into(),
         files: 1,
@@ -55,11 +73,7 @@ fn machine() -> MachineState {
         }],
         ..TuningState::default()
     });
-    state.load = value(vec![CpuLoad {
-        cpu: CpuId(0),
-        busy_share: 0.10,
-        ..CpuLoad::default()
-    }]);
+    state.settings.put("load.busy", [share(0, 0.10)]);
     state
 }
 
@@ -100,8 +114,8 @@ fn a_machine_is_like_itself() {
 #[test]
 fn another_processor_makes_runs_incomparable_and_comes_first() {
     let mut other = machine();
-    other.kernel.release = "6.2".into();
-    other.processors.model = (0..8).map(|n| (CpuId(n), "Small 1".to_owned())).collect();
+    set(&mut other, "kernel.release", "6.2");
+    set(&mut other, "processors.model", "Small 1");
     let found = compare_machines(&machine(), &other);
     assert_eq!(found[0].class, DifferenceClass::Incomparable);
     assert_eq!(
@@ -113,19 +127,9 @@ fn another_processor_makes_runs_incomparable_and_comes_first() {
 #[test]
 fn one_cpus_governor_is_seen_and_named() {
     let found = only(|state| {
-        let Reading::Value(policies) = &mut state.processors.frequency else {
-            return;
-        };
-        let each: Vec<_> = (0..8)
-            .map(|n| {
-                let mut policy = policies.of(CpuId(n)).unwrap().clone();
-                if n == 7 {
-                    policy.governor = value("performance".into());
-                }
-                (CpuId(n), policy)
-            })
-            .collect();
-        *policies = each.into_iter().collect();
+        let on = |value, cpus: &str| MachineEntry::new(value).on(cpus.parse().unwrap());
+        let both = [on("powersave", "0-6"), on("performance", "7")];
+        state.settings.put("processors.frequency.governor", both);
     });
     assert_eq!(
         (found.class, found.what.as_str()),
@@ -198,34 +202,43 @@ fn what_tune_applied_is_a_difference() {
 #[test]
 fn interrupts_are_known_by_name_not_by_number() {
     let mut renumbered = machine();
-    renumbered.interrupts.rows[0].irq = 99;
+    renumbered
+        .settings
+        .put("interrupts", [interrupt(99, "nvme0q1", "0-7")]);
     assert_eq!(compare_machines(&machine(), &renumbered), []);
-    let found = only(|state| state.interrupts.rows[0].affinity = value("0-2".parse().unwrap()));
+    let found = only(|state| {
+        state
+            .settings
+            .put("interrupts", [interrupt(30, "nvme0q1", "0-2")]);
+    });
     assert_eq!(
         (found.class, found.what.as_str()),
         (DifferenceClass::Matters, "interrupts.nvme0q1")
     );
     // Completely different cards do not flood the list.
     let mut many = machine();
-    let row = many.interrupts.rows[0].clone();
-    many.interrupts.rows = (0..4000)
-        .map(|n| InterruptRow {
-            actions: format!("dev{n}"),
-            ..row.clone()
-        })
+    let all: Vec<_> = (0..4000)
+        .map(|n| interrupt(n, &format!("dev{n}"), "0-7"))
         .collect();
+    many.settings.put("interrupts", all);
     assert_eq!(compare_machines(&machine(), &many).len(), 64);
 }
 
 #[test]
 fn what_was_denied_is_no_known_difference() {
-    let found = only(|state| state.kernel.boot_line = Reading::Denied);
+    let found = only(|state| {
+        state
+            .settings
+            .put("kernel.boot_line", [Reading::Denied.into()]);
+    });
     assert_eq!(
         (found.class, found.after),
         (DifferenceClass::Informational, Some(MachineValue::Denied))
     );
     let mut denied = machine();
-    denied.kernel.boot_line = Reading::Denied;
+    denied
+        .settings
+        .put("kernel.boot_line", [Reading::Denied.into()]);
     assert_eq!(compare_machines(&denied, &denied), []);
 }
 
@@ -233,11 +246,7 @@ fn what_was_denied_is_no_known_difference() {
 fn load_differs_beyond_noise() {
     let with = |busy_share| {
         let mut state = machine();
-        state.load = value(vec![CpuLoad {
-            cpu: CpuId(0),
-            busy_share,
-            ..CpuLoad::default()
-        }]);
+        state.settings.put("load.busy", [share(0, busy_share)]);
         compare_machines(&machine(), &state)
     };
     assert_eq!(with(0.14), []);
@@ -252,34 +261,24 @@ fn load_differs_beyond_noise() {
     assert_eq!(found[0].after, Some(MachineValue::Thousandths(800)));
     // All CPUs were measured: there are no others.
     let mut all = machine();
-    all.load = value(Vec::new());
+    all.settings.put("load.busy", []);
     assert_eq!(compare_machines(&all, &all), []);
     let mut idle = machine();
-    idle.load = value(vec![CpuLoad {
-        cpu: CpuId(0),
-        busy_share: 0.99,
-        ..CpuLoad::default()
-    }]);
+    idle.settings.put("load.busy", [share(0, 0.99)]);
     assert_eq!(compare_machines(&idle, &all), []);
 }
 
 #[test]
 fn mitigations_and_idle_states_are_compared_one_by_one() {
     let found = only(|state| {
-        state.kernel.mitigations = value([("mds".to_owned(), "Vulnerable".to_owned())].into());
+        let mitigation = MachineEntry::new("Vulnerable").of("mds");
+        state.settings.put("kernel.mitigations", [mitigation]);
     });
     assert_eq!(found.what, "kernel.mitigations.mds");
-    let states = |disabled| -> PerCpu<Vec<IdleState>> {
-        let state = IdleState {
-            name: "C6".into(),
-            disabled: value(disabled),
-            ..IdleState::default()
-        };
-        (0..2).map(|n| (CpuId(n), vec![state.clone()])).collect()
-    };
     let (mut on, mut off) = (machine(), machine());
-    on.processors.idle.states = states(false);
-    off.processors.idle.states = states(true);
+    for (state, enabled) in [(&mut on, vec!["C6".to_owned()]), (&mut off, Vec::new())] {
+        set(state, "processors.idle.states", Scalar::Words(enabled));
+    }
     let found = compare_machines(&on, &off);
     assert_eq!(
         (found[0].what.as_str(), &found[0].before),
@@ -292,12 +291,8 @@ fn mitigations_and_idle_states_are_compared_one_by_one() {
 fn load_is_the_mean_of_the_other_cpus() {
     let of = |steal: [f64; 2]| {
         let mut state = machine();
-        let load = |(cpu, steal_share)| CpuLoad {
-            cpu: CpuId(cpu),
-            steal_share,
-            ..CpuLoad::default()
-        };
-        state.load = value((0..).zip(steal).map(load).collect());
+        let shares = [share(0, steal[0]), share(1, steal[1])];
+        state.settings.put("load.steal", shares);
         state
     };
     // Work that moves from one CPU to another is not a difference.
@@ -311,120 +306,52 @@ fn load_is_the_mean_of_the_other_cpus() {
     );
 }
 
-/// A change of the machine's state, and the expected difference to a machine without it.
-type Set = (
-    fn(&mut MachineState),
-    &'static str,
-    DifferenceClass,
-    Option<MachineValue>,
-);
-
 #[test]
 fn memory_and_placement_are_compared_by_name() {
     use DifferenceClass::{Informational, Matters};
-    let number = |number| Some(MachineValue::Number(number));
-    let sets: [Set; 11] = [
+    let group = |with: Option<&str>| MachineEntry {
+        with: with.map(str::to_owned),
+        ..MachineEntry::new("5-6").of("rt")
+    };
+    let isolated = MachineValue::With {
+        value: Box::new(MachineValue::Text("5-6".into())),
+        with: "isolated".into(),
+    };
+    let of = |value: &str, name: &str| MachineEntry::new(value).of(name);
+    let number = |number: u64| MachineEntry::new(number);
+    let sets = [
+        ("memory.total_kib", number(1024), "", Informational),
+        ("memory.swap_kib", number(7), "", Matters),
         (
-            |m| m.memory.total_kib = value(1024),
-            "memory.total_kib",
-            Informational,
-            number(1024),
-        ),
-        (
-            |m| m.memory.swap_kib = value(7),
-            "memory.swap_kib",
-            Matters,
-            number(7),
-        ),
-        (
-            |m| m.memory.transparent_huge_pages = value("always".into()),
             "memory.transparent_huge_pages",
+            MachineEntry::new("always"),
+            "",
             Matters,
-            text("always"),
         ),
         (
-            |m| {
-                m.memory.huge_pages = value(vec![HugePages {
-                    size_kib: 2048,
-                    pages: value(3),
-                }]);
-            },
-            "memory.huge_pages.2048 KiB",
+            "memory.huge_pages",
+            number(3).of("2048kB"),
+            ".2048kB",
             Informational,
-            number(3),
         ),
-        (
-            |m| {
-                let cpus = "0-3".parse().unwrap();
-                m.processors.numa = value(vec![NumaNode {
-                    id: 1,
-                    cpus,
-                    ..NumaNode::default()
-                }]);
-            },
-            "processors.numa.1",
-            Matters,
-            text("0-3"),
-        ),
-        (
-            |m| m.workqueues.unbound = value("0-2".parse().unwrap()),
-            "workqueues.unbound",
-            Matters,
-            text("0-2"),
-        ),
-        (
-            |m| {
-                let cpus = value("0".parse().unwrap());
-                m.workqueues.queues = vec![WorkqueueMask {
-                    name: "writeback".into(),
-                    cpus,
-                }];
-            },
-            "workqueues.writeback",
-            Matters,
-            text("0"),
-        ),
-        (
-            |m| m.cpusets.own = value("4".parse().unwrap()),
-            "cpusets.own",
-            Matters,
-            text("4"),
-        ),
-        (
-            |m| m.cpusets.groups = vec![group(Reading::Absent)],
-            "cpusets.rt",
-            Matters,
-            text("5-6"),
-        ),
-        (
-            |m| m.cpusets.groups = vec![group(value("member".into()))],
-            "cpusets.rt",
-            Matters,
-            text("5-6"),
-        ),
-        (
-            |m| m.cpusets.groups = vec![group(value("isolated".into()))],
-            "cpusets.rt",
-            Matters,
-            Some(MachineValue::With {
-                value: Box::new(MachineValue::Text("5-6".into())),
-                with: "isolated".into(),
-            }),
-        ),
+        ("processors.numa", of("0-3", "1"), ".1", Matters),
+        ("workqueues.unbound", MachineEntry::new("0-2"), "", Matters),
+        ("workqueues", of("0", "writeback"), ".writeback", Matters),
+        ("cpusets.own", MachineEntry::new("4"), "", Matters),
+        ("cpusets", group(None), ".rt", Matters),
+        ("cpusets", group(Some("isolated")), ".rt", Matters),
     ];
-    for (set, what, class, after) in sets {
-        let found = only(set);
-        assert_eq!((found.what.as_str(), found.class), (what, class));
-        assert_eq!(found.after, after, "{what}");
-    }
-}
-
-fn group(partition: Reading<String>) -> CpusetGroup {
-    let cpus = value("5-6".parse().unwrap());
-    CpusetGroup {
-        path: "rt".into(),
-        cpus,
-        partition,
-        ..CpusetGroup::default()
+    for (setting, entry, name, class) in sets {
+        let expected = match (&entry.with, entry.is.value()) {
+            (Some(_), _) => Some(isolated.clone()),
+            (None, Some(Scalar::Number(number))) => Some(MachineValue::Number(*number)),
+            (None, _) => text(entry.text().unwrap()),
+        };
+        let found = only(|state| state.settings.put(setting, [entry]));
+        assert_eq!(
+            (found.what, found.class),
+            (format!("{setting}{name}"), class)
+        );
+        assert_eq!(found.after, expected, "{setting}");
     }
 }

@@ -138,7 +138,7 @@ fn comparisons(run: &Run) -> Value {
             run.side("after", runs, (3, 2), 3),
         ];
         let rules = DiffRules {
-            design,
+            design: Some(design),
             ..DiffRules::default()
         };
         let answers = |knob: &str, subject: &Subject| {
@@ -150,7 +150,7 @@ fn comparisons(run: &Run) -> Value {
         all.push(json!({
             "diff": reported,
             "primary": text(&against.primary().iter().map(|(name, of)| (name, of.verdict)).collect::<Vec<_>>()),
-            "verdicts": text(&culprits.map(|row| (row.title(), row.verdict())).collect::<Vec<_>>()),
+            "verdicts": text(&culprits.map(|row| (row.title(), row.verdict)).collect::<Vec<_>>()),
             "told": text(&against.told_conditions().collect::<Vec<_>>()),
             "gates": text(&evaluate_changes(&changes, against)),
         }));

@@ -11,127 +11,56 @@ fn left_out<T>() -> Reading<T> {
     Reading::Newer("left_out".into())
 }
 
-fn one<T: PartialEq>(value: T) -> PerCpu<T> {
-    [(CpuId(0), value)].into_iter().collect()
-}
-
-fn names(all: &[(&str, &str)]) -> Reading<std::collections::BTreeMap<String, String>> {
-    Reading::Value(
-        all.iter()
-            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
-            .collect(),
-    )
-}
-
-fn cpus(list: &str) -> Reading<CpuSet> {
-    Reading::Value(list.parse().unwrap())
-}
-
-/// A machine with only common words.
+/// A machine with only common words, in every setting.
 fn common() -> MachineState {
-    let policy = FrequencyPolicy {
-        driver: word("intel_pstate"),
-        governor: word("performance"),
-        min_khz: Reading::Value(800_000),
-        max_khz: Reading::Value(3_500_000),
-        energy_preference: word("balance_power"),
-    };
-    let state = IdleState {
-        name: "C1E".into(),
-        latency_us: Reading::Value(10),
-        disabled: Reading::Value(true),
-    };
-    MachineState {
-        firmware: Firmware {
-            vendor: word("Dell Inc."),
-            product: Reading::Denied,
-            board: Reading::Absent,
-            bios_vendor: word("Dell Inc."),
-            bios_version: word("2.19.1"),
-            bios_date: word("2024-05-17"),
-        },
-        processors: Processors {
-            model: one("AMD EPYC 7763".to_owned()),
-            microcode: Reading::Value(one("0xd0003f5".to_owned())),
-            online: "0-7".parse().unwrap(),
-            isolated: "2-3".parse().unwrap(),
-            nohz_full: "3".parse().unwrap(),
-            sockets: Reading::Value(2),
-            cores: Reading::Value(4),
-            smt: Smt {
-                control: word("off"),
-                active: Reading::Value(false),
-            },
-            numa: Reading::Value(vec![NumaNode {
-                id: 1,
-                cpus: "0-7".parse().unwrap(),
-                memory_kib: Reading::Value(65_536),
-            }]),
-            frequency: Reading::Value(one(policy)),
-            boost: word("1"),
-            idle: IdlePolicy {
-                driver: word("intel_idle"),
-                governor: word("menu"),
-                states: one(vec![state]),
-            },
-        },
-        kernel: KernelState {
-            release: "6.1.0-rt12".into(),
-            version: "SMP PREEMPT_RT".into(),
-            arch: "x86_64".into(),
-            boot_line: Reading::Absent,
-            hypervisor: word("KVMKVMKVM"),
-            preemption: word("voluntary"),
-            realtime: Reading::Value(true),
-            config: names(&[("HZ", "250"), ("KASAN", "n")]),
-            clocksource: word("tsc"),
-            clocksources: Reading::Value(vec!["tsc".into(), "hpet".into()]),
-            mitigations: names(&[("mds", "Mitigation"), ("l1tf", "Not affected")]),
-        },
-        memory: MemoryState {
-            total_kib: Reading::Value(131_072),
-            swap_kib: Reading::Value(0),
-            huge_pages: Reading::Value(vec![HugePages {
-                size_kib: 2048,
-                pages: Reading::Value(16),
-            }]),
-            transparent_huge_pages: word("madvise"),
-            transparent_defrag: word("defer+madvise"),
-            same_page_merging: word("0"),
-        },
-        interrupts: Interrupts {
-            default_affinity: cpus("0-7"),
-            rows: vec![InterruptRow {
-                irq: 44,
-                actions: "nvme".into(),
-                affinity: cpus("1"),
-                effective: cpus("1"),
-            }],
-            omitted: 3,
-        },
-        workqueues: Workqueues {
-            unbound: cpus("0-1"),
-            queues: vec![WorkqueueMask {
-                name: "writeback".into(),
-                cpus: cpus("0"),
-            }],
-        },
-        cpusets: Cpusets {
-            own: cpus("0-7"),
-            groups: vec![CpusetGroup {
-                path: "group-1".into(),
-                hierarchy: Hierarchy::V2,
-                cpus: cpus("2-3"),
-                effective: cpus("2-3"),
-                partition: word("isolated"),
-                exclusive: Reading::Value(true),
-                balanced: Reading::Value(false),
-            }],
-            omitted: 5,
-        },
-        load: Reading::Value(Vec::new()),
-        tuning: Reading::Value(tuning()),
+    let mut state = MachineState::default();
+    for setting in MACHINE_SETTINGS {
+        let text = match setting.kept {
+            KeptText::Nothing => "",
+            KeptText::Words => "intel_pstate",
+            KeptText::Date => "2024-05-17",
+            KeptText::Hexadecimal => "0xd0003f5",
+            KeptText::Makers => "Dell Inc.",
+            KeptText::Hypervisors => "KVMKVMKVM",
+            KeptText::Architectures => "x86_64",
+            KeptText::Processors => "AMD EPYC 7763",
+            KeptText::Releases => "6.1.0-rt12",
+            KeptText::KernelVersions => "SMP PREEMPT_RT",
+            KeptText::Mitigations => "Not affected",
+        };
+        let name = match setting.names {
+            KeptNames::Nothing => None,
+            KeptNames::Numbers => Some("2048kB"),
+            KeptNames::Words => Some("C1E"),
+            KeptNames::BuildOptions => Some("HZ"),
+            KeptNames::Flaws => Some("mds"),
+            KeptNames::Devices => Some("nvme"),
+            KeptNames::Queues => Some("writeback"),
+            KeptNames::Groups => Some("group-1"),
+        };
+        let entry = |is: Reading<Scalar>| MachineEntry {
+            of: name.map(str::to_owned),
+            number: Some(44),
+            cpus: Some("2-3".parse().unwrap()),
+            is,
+            with: Some("isolated".into()),
+        };
+        let mut entries = vec![entry(Reading::Denied), entry(Reading::Absent)];
+        if setting.kept != KeptText::Nothing {
+            let words = Scalar::Words(vec!["tsc".into(), "hpet".into()]);
+            let all = [
+                text.into(),
+                words,
+                7u64.into(),
+                true.into(),
+                Scalar::Share(0.5),
+            ];
+            entries.extend(all.map(|value| entry(Reading::Value(value))));
+        }
+        state.settings.put(setting.name, entries);
     }
+    state.tuning = Reading::Value(tuning());
+    state
 }
 
 fn tuning() -> TuningState {
@@ -185,98 +114,112 @@ fn a_machine_of_common_words_stays_as_it_is() {
     );
 }
 
-#[test]
-fn a_setting_stays_where_it_is_a_number_or_a_word_that_many_have() {
-    let digits = |length: usize| "1".repeat(length);
-    let (longest, longer) = (digits(256), digits(257));
-    for (text, stays) in [
-        ("performance", true),
-        ("0-3,8:2 1.5\n", true),
-        (longest.as_str(), true),
-        (longer.as_str(), false),
-        ("performance2", false),
-        ("acme", false),
-        ("0x10", false),
-    ] {
-        let mut machine = MachineState::default();
-        machine.processors.boost = word(text);
-        let found = Redactor::new().machine(&machine).processors.boost;
-        assert_eq!(
-            found,
-            if stays { word(text) } else { left_out() },
-            "{text:?}"
-        );
-    }
+/// What a redacted run has of this text.
+fn redacted(setting: &str, text: &str) -> Reading<Scalar> {
+    let mut machine = MachineState::default();
+    machine.settings.put(setting, [MachineEntry::new(text)]);
+    let out = Redactor::new().machine(&machine);
+    out.settings.get(setting)[0].is.clone()
 }
 
 #[test]
-fn a_microcode_stays_where_it_is_a_hexadecimal_number() {
-    for (text, stays) in [
-        ("0xd0003f5", true),
-        ("0x1234567890abcdef", true),
-        ("0x1234567890abcdef0", false),
-        ("d0003f5", false),
-        ("0xacmeg", false),
-        ("0xABC", false),
+fn texts_stay_where_they_are_numbers_or_words_that_many_have() {
+    let digits = |length: usize| "1".repeat(length);
+    let (longest, longer) = (digits(256), digits(257));
+    let odd: CpuSet = (0..256).map(|n| CpuId(2 * n + 1)).collect();
+    let (many, boost) = (odd.to_string(), "processors.boost");
+    assert!(many.len() > 256);
+    for (setting, text, stays) in [
+        (boost, "performance", true),
+        (boost, "0-3,8:2 1.5\n", true),
+        (boost, longest.as_str(), true),
+        (boost, longer.as_str(), false),
+        (boost, "performance2", false),
+        (boost, "acme", false),
+        (boost, "0x10", false),
+        ("processors.isolated", many.as_str(), true),
+        ("processors.microcode", "0xd0003f5", true),
+        ("processors.microcode", "0x1234567890abcdef", true),
+        ("processors.microcode", "0x1234567890abcdef0", false),
+        ("processors.microcode", "d0003f5", false),
+        ("processors.microcode", "0xacmeg", false),
+        ("processors.microcode", "0xABC", false),
+        // Clouds and appliances put their customers' names here.
+        ("firmware.product", "performance", false),
+        ("firmware.board", "performance", false),
+        ("kernel.boot_line", "performance", false),
+        ("firmware.vendor", "acme", false),
+        ("kernel.hypervisor", "acme", false),
+        ("kernel.arch", "acme", false),
     ] {
-        let mut machine = MachineState::default();
-        machine.processors.microcode = Reading::Value(one(text.to_owned()));
-        let found = Redactor::new().machine(&machine).processors.microcode;
-        let expected = if stays { text } else { "left_out" };
-        assert_eq!(found, Reading::Value(one(expected.to_owned())), "{text}");
+        let expected = if stays {
+            Reading::Value(text.into())
+        } else {
+            left_out()
+        };
+        assert_eq!(redacted(setting, text), expected, "{setting}: {text:?}");
     }
 }
 
 #[test]
 fn what_an_owner_may_have_named_is_left_out() {
-    let mut machine = common();
-    machine.firmware.product = word("acme trading appliance");
-    machine.firmware.board = word("acme");
-    machine.firmware.vendor = word("acme");
-    machine.kernel.boot_line = word("root=/dev/acme");
-    machine.kernel.hypervisor = word("acme");
-    machine.kernel.arch = "acme".into();
-    machine.kernel.config = names(&[("HZ", "acme"), ("ACME", "y")]);
-    machine.kernel.clocksources = Reading::Value(vec!["acme".into(), "tsc".into()]);
-    machine.kernel.mitigations = names(&[
+    let mut machine = MachineState::default();
+    let named = |all: &[(&str, &str)]| -> Vec<MachineEntry> {
+        let entry = |(name, text): &(&str, &str)| MachineEntry::new(*text).of(*name);
+        all.iter().map(entry).collect()
+    };
+    let mut put = |name: &str, entries| machine.settings.put(name, entries);
+    put("kernel.config", named(&[("HZ", "acme"), ("ACME", "y")]));
+    let flaws = [
         ("mds", "Mitigation: acme"),
         ("l1tf", "Vulnerable: acme"),
         ("srbds", "acme"),
         ("acme", "Not affected"),
-    ]);
-    machine.workqueues.queues[0].name = "acme_wq".into();
-    machine.processors.idle.states = one(vec![IdleState {
-        name: "acme".into(),
-        ..IdleState::default()
-    }]);
+    ];
+    put("kernel.mitigations", named(&flaws));
+    put("workqueues", named(&[("acme_wq", "0")]));
+    put(
+        "processors.numa",
+        named(&[("1", "0-7"), ("acme1", "0-7"), ("1acme", "0")]),
+    );
+    put("processors.idle.latency_us", named(&[("acme", "1")]));
+    let words = Scalar::Words(vec!["acme".into(), "tsc".into()]);
+    put("kernel.clocksources", vec![MachineEntry::new(words)]);
+    put("processors.boost", named(&[("acme", "on")]));
+    let partition = MachineEntry {
+        with: Some("acme".into()),
+        ..MachineEntry::new("2-3").of("/acme")
+    };
+    put("cpusets", vec![partition]);
     let mut knobs = tuning();
     knobs.competitors.push("acmetuned".into());
     knobs.findings[0].knob = "Acme Knob".into();
     knobs.settings[0].values[0].in_force = Some("acme".into());
     machine.tuning = Reading::Value(knobs);
     let out = Redactor::new().machine(&machine);
-    let firmware = &out.firmware;
+    let mut config = named(&[("HZ", "")]);
+    config[0].is = left_out();
+    assert_eq!(out.settings.get("kernel.config"), config);
+    let mut known = named(&[("mds", "Mitigation"), ("l1tf", "Vulnerable"), ("srbds", "")]);
+    known[2].is = left_out();
+    assert_eq!(out.settings.get("kernel.mitigations"), known);
+    for (setting, expected) in [
+        ("workqueues", &[("workqueue-1", "0")]),
+        ("processors.numa", &[("1", "0-7")]),
+        ("processors.idle.latency_us", &[("left_out", "1")]),
+    ] {
+        assert_eq!(out.settings.get(setting), named(expected), "{setting}");
+    }
     assert_eq!(
-        [&firmware.product, &firmware.board, &firmware.vendor],
-        [&left_out(), &left_out(), &left_out()]
+        out.settings.value("kernel.clocksources"),
+        Some(&Scalar::Words(vec!["left_out".into(), "tsc".into()]))
     );
+    // A name where no setting has one.
+    assert_eq!(out.settings.get("processors.boost"), []);
+    let group = &out.settings.get("cpusets")[0];
     assert_eq!(
-        [&out.kernel.boot_line, &out.kernel.hypervisor],
-        [&left_out(), &left_out()]
-    );
-    assert_eq!(out.kernel.arch, "");
-    assert_eq!(out.kernel.config, names(&[("HZ", "left_out")]));
-    assert_eq!(out.kernel.clocksources, Reading::Value(vec!["tsc".into()]));
-    let known = names(&[
-        ("mds", "Mitigation"),
-        ("l1tf", "Vulnerable"),
-        ("srbds", "left_out"),
-    ]);
-    assert_eq!(out.kernel.mitigations, known);
-    assert_eq!(out.workqueues.queues[0].name, "workqueue-1");
-    assert_eq!(
-        out.processors.idle.states.of(CpuId(0)).unwrap()[0].name,
-        "left_out"
+        (group.of.as_deref(), group.with.as_deref()),
+        (Some("group-1"), Some("left_out"))
     );
     let reported = out.tuning.value().unwrap();
     assert_eq!(reported.competitors, ["irqbalance"]);
@@ -294,7 +237,6 @@ fn what_an_owner_may_have_named_is_left_out() {
 fn why_a_reading_is_missing_stays_but_for_the_systems_own_words() {
     let system = "/acme: no such file".to_owned();
     for (reading, expected) in [
-        (Reading::Absent, Reading::Absent),
         (Reading::Denied, Reading::Denied),
         (
             Reading::refused(system),
@@ -303,10 +245,9 @@ fn why_a_reading_is_missing_stays_but_for_the_systems_own_words() {
         (Reading::Newer("acme".into()), left_out()),
     ] {
         let mut machine = MachineState::default();
-        machine.kernel.clocksource = reading;
-        assert_eq!(
-            Redactor::new().machine(&machine).kernel.clocksource,
-            expected
-        );
+        let clock = "kernel.clocksource";
+        machine.settings.put(clock, [reading.into()]);
+        let out = Redactor::new().machine(&machine);
+        assert_eq!(out.settings.get(clock)[0].is, expected);
     }
 }

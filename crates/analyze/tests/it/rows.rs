@@ -253,13 +253,18 @@ fn what_recording_cost_and_lost_is_summed_over_cpus_and_threads() {
 
 #[test]
 fn the_timers_frequency_is_what_the_kernel_was_configured_with() {
+    let put = |hz: &str, machine: &mut MachineState| {
+        let options = [
+            MachineEntry::new("y").of("PREEMPT"),
+            MachineEntry::new(hz).of("HZ"),
+        ];
+        machine.settings.put("kernel.config", options);
+    };
     let mut machine = MachineState::default();
     assert_eq!(timer_frequency(&machine), None);
-    machine.kernel.config =
-        Reading::Value([("HZ".to_owned(), "250".to_owned())].into_iter().collect());
+    put("250", &mut machine);
     assert_eq!(timer_frequency(&machine), Some(250));
-    machine.kernel.config =
-        Reading::Value([("HZ".to_owned(), "many".to_owned())].into_iter().collect());
+    put("many", &mut machine);
     assert_eq!(timer_frequency(&machine), None);
 }
 

@@ -1,6 +1,6 @@
 //! Threads that compete for one CPU, for a bench and for tests. Each user imports the follower from its own path.
 
-use super::{FollowerSettings, Lexicon, ThreadFollower};
+use super::{FollowerSettings, NameResolver, ThreadFollower};
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, TickRate,
     Ticks,
@@ -8,7 +8,7 @@ use jitterscope_model::{
 
 pub struct Names;
 
-impl Lexicon for Names {
+impl NameResolver for Names {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("f{}", addr.0).into()
     }

@@ -22,7 +22,7 @@ pub(super) static VECTOR: Kind = Kind {
 /// One function called by another CPU.
 pub(super) static FUNCTION: Kind = Kind {
     evidence: Evidence::CallRecords,
-    subject: |frame, naming| Subject::Call(naming.lexicon.function(KernelAddr(frame.subject))),
+    subject: |frame, naming| Subject::Call(naming.resolver.function(KernelAddr(frame.subject))),
     trigger: |frame, naming| {
         naming
             .senders

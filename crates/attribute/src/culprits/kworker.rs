@@ -15,11 +15,11 @@ fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let tid = frame.tid;
     let worker = Worker {
         tid: Some(tid),
-        comm: naming.lexicon.comm(tid),
+        comm: naming.resolver.comm(tid),
         class: None,
     };
     let workqueue = naming.senders.workqueue(frame.key, frame.opened);
-    let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
+    let function = Some(naming.resolver.function(KernelAddr(frame.subject)));
     Subject::Work(Work {
         function,
         workqueue,

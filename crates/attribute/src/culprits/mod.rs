@@ -21,7 +21,7 @@ mod thread;
 mod timer;
 mod withheld;
 
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Class, Frame, NameId, NameTable, Outcome};
 use crate::senders::{Senders, Trigger};
 use jitterscope_model::{Comm, CpuId, Culprit, Evidence, Name, Quota, Subject, TaskRef};
@@ -35,7 +35,7 @@ pub(crate) use quota::quota_evidence;
 pub(crate) use stopped::{stopped, stopped_by};
 pub(crate) use switch::context_switch;
 pub(crate) use timer::local_timer;
-pub(crate) use withheld::{Waits, Withheld, WithheldTurns, withheld};
+pub(crate) use withheld::{Unschedulable, UnschedulableTurns, Waits, withheld};
 
 /// How to name frames of one class.
 pub(crate) struct Kind {
@@ -63,7 +63,7 @@ pub(crate) struct Naming<'a> {
     pub(crate) victim: i32,
     pub(crate) names: &'a NameTable,
     pub(crate) senders: &'a Senders,
-    pub(crate) lexicon: &'a dyn Lexicon,
+    pub(crate) resolver: &'a dyn NameResolver,
     /// The quotas that throttled time of the window refers to.
     pub(crate) quotas: &'a [Quota],
     /// Whether the frame sums many of its kind, which have different senders.
@@ -75,7 +75,7 @@ impl Naming<'_> {
     pub(crate) fn task(&self, frame: &Frame) -> TaskRef {
         let comm = self.names.comm(frame.named());
         let asked = || {
-            self.lexicon
+            self.resolver
                 .comm(frame.tid)
                 .map_or(Comm::new(UNNAMED), |name| Comm::new(&name))
         };
@@ -138,7 +138,7 @@ pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit 
     let subject = (of.subject)(frame, naming);
     // Also called for a folded frame, and after the subject, because a lookup keeps a name in the cache.
     let sender =
-        (of.trigger)(frame, naming).map(|trigger| naming.senders.sender(trigger, naming.lexicon));
+        (of.trigger)(frame, naming).map(|trigger| naming.senders.sender(trigger, naming.resolver));
     Culprit {
         sender: sender.filter(|_| !naming.folded),
         subject,

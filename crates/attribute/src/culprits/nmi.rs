@@ -5,6 +5,6 @@ use jitterscope_model::{Evidence, KernelAddr, Subject};
 
 pub(super) static HANDLER: Kind = Kind {
     evidence: Evidence::NmiRecord,
-    subject: |frame, naming| Subject::Nmi(naming.lexicon.function(KernelAddr(frame.key))),
+    subject: |frame, naming| Subject::Nmi(naming.resolver.function(KernelAddr(frame.key))),
     trigger: by_itself,
 };

@@ -17,7 +17,7 @@ pub(crate) fn unrecorded(frame: &Frame, naming: &Naming<'_>) -> Subject {
         .seen_at_end()
         .filter(|tid| *tid > 0 && *tid != naming.victim);
     let who = |tid| {
-        let task = naming.lexicon.task(&naming.task(&Frame { tid, ..*frame }));
+        let task = naming.resolver.task(&naming.task(&Frame { tid, ..*frame }));
         About::Meanwhile(Meanwhile::Ran(Task {
             class: None,
             ..task

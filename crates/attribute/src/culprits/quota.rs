@@ -21,7 +21,7 @@ fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     // Its control group is not the quota's group.
     let beside = (frame.tid != 0).then(|| Task {
         owner: None,
-        ..naming.lexicon.task(&naming.task(frame))
+        ..naming.resolver.task(&naming.task(frame))
     });
     Subject::Quota(Quota {
         beside,

@@ -1,6 +1,6 @@
 //! A victim that is stopped.
 
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::senders::Senders;
 use jitterscope_model::{Culprit, StoppedBy, Subject, Ticks, Verdict};
 
@@ -23,12 +23,12 @@ pub(crate) fn stopped(
     victim: i32,
     since: Ticks,
     senders: &Senders,
-    lexicon: &dyn Lexicon,
+    resolver: &dyn NameResolver,
 ) -> Culprit {
     match by {
         StoppedBy::Signal => Culprit {
             subject: Subject::verdict(Verdict::StoppedBySignal),
-            sender: senders.stopper(victim, since, lexicon),
+            sender: senders.stopper(victim, since, resolver),
         },
         StoppedBy::Freezer => Subject::verdict(Verdict::Frozen).into(),
         StoppedBy::Tracer => Subject::verdict(Verdict::StoppedByTracer).into(),

@@ -11,7 +11,7 @@ pub(super) static TURN: Kind = Kind {
     trigger: |frame, naming| {
         naming
             .senders
-            .woken_by(frame.tid, naming.cpu, frame.opened, naming.lexicon)
+            .woken_by(frame.tid, naming.cpu, frame.opened, naming.resolver)
     },
 };
 
@@ -19,12 +19,12 @@ pub(super) static TURN: Kind = Kind {
 fn subject(frame: &Frame, naming: &Naming<'_>) -> Subject {
     let task = naming.task(frame);
     let known = frame.priority() != Frame::NO_PRIORITY;
-    let named = naming.lexicon.task(&task);
+    let named = naming.resolver.task(&task);
     // Any thread may choose this name; flags identify kernel threads.
     if !task.comm.as_bytes().starts_with(b"kworker/") || named.is_of_user() {
         let class = named.class.clone().filter(|_| known || task.tid == 0);
         let was = frame.was().and_then(|was| naming.names.comm(was));
-        let was = was.map(|was| naming.lexicon.text(was));
+        let was = was.map(|was| naming.resolver.text(was));
         return Subject::Thread(jitterscope_model::Task {
             class,
             was,

@@ -31,7 +31,7 @@ pub(super) static WHEEL: Kind = Kind {
 };
 
 fn function(frame: &Frame, naming: &Naming<'_>, source: TimerSource) -> Subject {
-    let function = Some(naming.lexicon.function(KernelAddr(frame.subject)));
+    let function = Some(naming.resolver.function(KernelAddr(frame.subject)));
     Subject::Timer {
         function,
         source: Some(source),

@@ -34,7 +34,7 @@ pub(crate) struct Waits {
 
 /// What kept the victim from running during another thread's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Withheld {
+pub(crate) enum Unschedulable {
     /// Only the turn's thread, or the victim's own sleep.
     No,
     /// Throttling of its class.
@@ -59,12 +59,15 @@ pub(crate) enum Withheld {
 /// What kept the victim from running, by frame of a window. Frames beyond the end have `No`, so most windows need no
 /// memory for this.
 #[derive(Debug)]
-pub(crate) struct WithheldTurns(Vec<Withheld>);
+pub(crate) struct UnschedulableTurns(Vec<Unschedulable>);
 
-impl WithheldTurns {
+impl UnschedulableTurns {
     /// What kept the victim from running in the turn of a frame.
-    pub(crate) fn at(&self, frame: u32) -> Withheld {
-        self.0.get(frame as usize).copied().unwrap_or(Withheld::No)
+    pub(crate) fn at(&self, frame: u32) -> Unschedulable {
+        self.0
+            .get(frame as usize)
+            .copied()
+            .unwrap_or(Unschedulable::No)
     }
 }
 
@@ -93,7 +96,7 @@ pub(crate) fn withheld(
     waits: &[Waits],
     spins: bool,
     rate: TickRate,
-) -> WithheldTurns {
+) -> UnschedulableTurns {
     let on_its_way = rate.ticks(ON_ITS_WAY);
     // It continued before the window begins.
     let over = |since: Ticks| {
@@ -116,11 +119,11 @@ pub(crate) fn withheld(
             }
         }
         if !frame.is_turn() {
-            return Withheld::No;
+            return Unschedulable::No;
         }
         if frame.tid == victim {
             state = Victim::Other;
-            return Withheld::No;
+            return Unschedulable::No;
         }
         if let Some(before) = frame.before().filter(|before| before.tid == victim) {
             let left = before.state & TASK_STATES;
@@ -148,9 +151,9 @@ pub(crate) fn withheld(
             (state, _) => state,
         };
         match now {
-            Victim::Other => Withheld::No,
-            Victim::Stopped(by, since) => Withheld::Stopped(by, since),
-            Victim::Asleep => Withheld::Asleep,
+            Victim::Other => Unschedulable::No,
+            Victim::Stopped(by, since) => Unschedulable::Stopped(by, since),
+            Victim::Asleep => Unschedulable::Asleep,
             Victim::Could {
                 prio,
                 since,
@@ -158,44 +161,46 @@ pub(crate) fn withheld(
                 by_itself,
             } => match by_class(prio, since, frame.opened < known, frame) {
                 // The kernel detects a used-up budget in an interrupt; a thread yields in a system call.
-                Withheld::Deadline if by_itself => Withheld::Yielded,
+                Unschedulable::Deadline if by_itself => Unschedulable::Yielded,
                 withheld => withheld,
             },
         }
     };
     let mut turns = Vec::new();
     for (index, withheld) in window.frames.iter().map(of).enumerate() {
-        if withheld != Withheld::No {
+        if withheld != Unschedulable::No {
             turns.reserve(window.frames.len() - turns.len());
-            turns.resize(index, Withheld::No);
+            turns.resize(index, Unschedulable::No);
             turns.push(withheld);
         }
     }
-    WithheldTurns(turns)
+    UnschedulableTurns(turns)
 }
 
 /// What kept a victim of this class, runnable since `since`, from running in this turn. `early`: the turn may have
 /// begun before the scheduler knew that the victim was runnable; then its thread had the CPU by right.
-fn by_class(victim: i16, since: Ticks, early: bool, turn: &Frame) -> Withheld {
+fn by_class(victim: i16, since: Ticks, early: bool, turn: &Frame) -> Unschedulable {
     let idle = turn.tid == 0;
     match victim {
-        Frame::NO_PRIORITY => Withheld::No,
-        Frame::FIRST_FAIR.. if !idle => Withheld::Perhaps(since),
-        Frame::FIRST_FAIR.. if early => Withheld::LeavesIdle(since),
-        Frame::FIRST_FAIR.. => Withheld::Idle,
-        _ if early => Withheld::No,
-        i16::MIN..0 if idle || turn.priority() >= 0 => Withheld::Deadline,
-        0..Frame::FIRST_FAIR if idle || turn.priority() >= Frame::FIRST_FAIR => Withheld::RealTime,
-        _ => Withheld::No,
+        Frame::NO_PRIORITY => Unschedulable::No,
+        Frame::FIRST_FAIR.. if !idle => Unschedulable::Perhaps(since),
+        Frame::FIRST_FAIR.. if early => Unschedulable::LeavesIdle(since),
+        Frame::FIRST_FAIR.. => Unschedulable::Idle,
+        _ if early => Unschedulable::No,
+        i16::MIN..0 if idle || turn.priority() >= 0 => Unschedulable::Deadline,
+        0..Frame::FIRST_FAIR if idle || turn.priority() >= Frame::FIRST_FAIR => {
+            Unschedulable::RealTime
+        }
+        _ => Unschedulable::No,
     }
 }
 
-impl Withheld {
+impl Unschedulable {
     /// Whether the culprit is something other than the turn's thread.
     pub(crate) fn is_kept_away(self) -> bool {
         !matches!(
             self,
-            Withheld::No | Withheld::Perhaps(_) | Withheld::LeavesIdle(_)
+            Unschedulable::No | Unschedulable::Perhaps(_) | Unschedulable::LeavesIdle(_)
         )
     }
 
@@ -203,35 +208,38 @@ impl Withheld {
     pub(crate) fn culprit(self, turn: &Frame, naming: &Naming<'_>) -> Option<Culprit> {
         let verdict = |verdict| Some(Subject::verdict(verdict).into());
         match self {
-            Withheld::No | Withheld::Perhaps(_) | Withheld::LeavesIdle(_) => None,
-            Withheld::RealTime => {
-                Some(Subject::Throttle(naming.lexicon.task(&naming.task(turn))).into())
+            Unschedulable::No | Unschedulable::Perhaps(_) | Unschedulable::LeavesIdle(_) => None,
+            Unschedulable::RealTime => {
+                Some(Subject::Throttle(naming.resolver.task(&naming.task(turn))).into())
             }
-            Withheld::Deadline => verdict(Verdict::DeadlineBudget),
-            Withheld::Yielded => verdict(Verdict::YieldedPeriod),
-            Withheld::Idle => verdict(Verdict::RunnableIdle),
-            Withheld::Stopped(by, since) => Some(stopped(
+            Unschedulable::Deadline => verdict(Verdict::DeadlineBudget),
+            Unschedulable::Yielded => verdict(Verdict::YieldedPeriod),
+            Unschedulable::Idle => verdict(Verdict::RunnableIdle),
+            Unschedulable::Stopped(by, since) => Some(stopped(
                 by,
                 naming.victim,
                 since,
                 naming.senders,
-                naming.lexicon,
+                naming.resolver,
             )),
-            Withheld::Asleep => verdict(Verdict::AsleepInKernel),
+            Unschedulable::Asleep => verdict(Verdict::AsleepInKernel),
         }
     }
 
     /// Evidence and confidence of the verdict on such a turn; `None` if the turn's own apply.
     pub(crate) fn basis(self) -> Option<(Evidence, Confidence)> {
         match self {
-            Withheld::No | Withheld::Perhaps(_) | Withheld::LeavesIdle(_) | Withheld::RealTime => {
-                None
-            }
-            Withheld::Deadline | Withheld::Stopped(..) => {
+            Unschedulable::No
+            | Unschedulable::Perhaps(_)
+            | Unschedulable::LeavesIdle(_)
+            | Unschedulable::RealTime => None,
+            Unschedulable::Deadline | Unschedulable::Stopped(..) => {
                 Some((Evidence::LeavingState, Confidence::High))
             }
-            Withheld::Yielded => Some((Evidence::LeavingState, Confidence::Medium)),
-            Withheld::Asleep | Withheld::Idle => Some((Evidence::LeavingState, Confidence::Low)),
+            Unschedulable::Yielded => Some((Evidence::LeavingState, Confidence::Medium)),
+            Unschedulable::Asleep | Unschedulable::Idle => {
+                Some((Evidence::LeavingState, Confidence::Low))
+            }
         }
     }
 }
@@ -261,7 +269,7 @@ mod tests {
     }
 
     /// What kept the victim from running in each turn of a window that begins at `from`.
-    fn kept(from: u64, turns: &[Frame], waits: &[u64], spins: bool) -> Vec<Withheld> {
+    fn kept(from: u64, turns: &[Frame], waits: &[u64], spins: bool) -> Vec<Unschedulable> {
         let window = Window {
             from: Ticks(from),
             frames: turns.to_vec(),
@@ -280,7 +288,7 @@ mod tests {
 
     #[test]
     fn by_what_right_another_has_the_cpu_follows_from_both_classes() {
-        use Withheld::{Deadline, Idle, No, Perhaps, RealTime};
+        use Unschedulable::{Deadline, Idle, No, Perhaps, RealTime};
         // Deadline, the most and the least urgent real-time thread, and fair ones.
         let others = [-1, 0, 99, 100, 139];
         const SINCE: Ticks = Ticks(5);
@@ -310,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_switch_describes_the_victim_until_it_runs_again() {
-        use Withheld::{Asleep, No, Perhaps, Stopped};
+        use Unschedulable::{Asleep, No, Perhaps, Stopped};
         let turns = |state| {
             let own = |at| turn(at, VICTIM, FAIR, None);
             [
@@ -358,7 +366,7 @@ mod tests {
 
     #[test]
     fn an_idle_cpu_is_a_riddle_from_a_millisecond_after_the_wake_up() {
-        use Withheld::{Idle, LeavesIdle, No, Perhaps};
+        use Unschedulable::{Idle, LeavesIdle, No, Perhaps};
         let known = 1000 + ON_ITS_WAY.0;
         let turns = |tid| {
             [800, 900, 1000, known - 1, known].map(|at| Frame {

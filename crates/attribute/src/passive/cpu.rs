@@ -5,7 +5,7 @@ use super::members::Wait;
 use super::settings::PassiveSettings;
 use super::stall::PassiveStall;
 use crate::occupancy::{Machine, Mark};
-use crate::windows::passive::{Fate, Piece};
+use crate::windows::passive::{CpuState, Piece};
 use jitterscope_model::{CpuId, Culprit, Phase, Subject, ThreadRef, TickRate, Ticks, Verdict};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Cpu {
             };
             let account = &mut self.account;
             match fate {
-                Fate::Stolen {
+                CpuState::Stolen {
                     victim,
                     phase,
                     culprit,
@@ -85,7 +85,7 @@ impl Cpu {
                     stall.extend(end, &culprit, phase, settings.rate);
                     continue;
                 }
-                Fate::Own(thread) => {
+                CpuState::Own(thread) => {
                     let behind = self
                         .pending
                         .as_ref()
@@ -96,12 +96,12 @@ impl Cpu {
                     }
                     account.ran(thread, length);
                 }
-                Fate::Beside(culprit) => {
+                CpuState::Beside(culprit) => {
                     in_turn(false, &culprit);
                     account.beside = account.beside + length;
                 }
-                Fate::Idle => account.idle = account.idle + length,
-                Fate::Unknown => account.unknown = account.unknown + length,
+                CpuState::Idle => account.idle = account.idle + length,
+                CpuState::Unknown => account.unknown = account.unknown + length,
             }
             self.end_stall(settings.threshold, finished);
         }

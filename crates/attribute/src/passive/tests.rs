@@ -3,7 +3,7 @@
 mod bounds;
 
 use super::*;
-use crate::lexicon::NoNames;
+use crate::name_resolver::NoNames;
 use jitterscope_model::{
     Attribution, Comm, CpuId, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name,
     Nanos, PassiveCpu, Phase, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,

@@ -6,7 +6,7 @@ use super::settings::PassiveSettings;
 use super::stall::PassiveStall;
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::culprits::{Naming, Waits};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{NameTable, Record, Window, frame_priority};
 use crate::senders::Senders;
 use crate::windows::passive::{Change, Piece, Waiting, pieces};
@@ -141,21 +141,21 @@ impl PassiveWatch {
     }
 
     /// A record of the watched CPUs or of a sender.
-    pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+    pub fn event(&mut self, event: &KernelEvent, resolver: &dyn NameResolver) {
         self.now = self.now.max(event.time);
         self.senders.note(event);
         match &event.kind {
             // These come from all CPUs, and affect the threads that they name.
             EventKind::SchedWaking { task, target } => {
                 self.members.meet(task.tid, task.comm);
-                return self.woken(event, task, *target, lexicon);
+                return self.woken(event, task, *target, resolver);
             }
             EventKind::SchedMigrate { task, from, to } => {
                 self.members.meet(task.tid, task.comm);
                 if let Some(cpu) = self.cpus.get_mut(to) {
                     cpu.machine.arrived(task.tid, event.time);
                 }
-                return self.migrated(event, task, (*from, *to), lexicon);
+                return self.migrated(event, task, (*from, *to), resolver);
             }
             EventKind::TaskNew { tid, comm, thread } => {
                 self.bandwidth.begun(*tid, event.tid);
@@ -174,10 +174,10 @@ impl PassiveWatch {
             | EventKind::IpiSendCpumask { .. } => return,
             _ => {}
         }
-        self.on_cpu(event, lexicon);
+        self.on_cpu(event, resolver);
     }
 
-    fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+    fn on_cpu(&mut self, event: &KernelEvent, resolver: &dyn NameResolver) {
         let (id, at) = (event.cpu, event.time);
         let Some(cpu) = self.cpus.get_mut(&id) else {
             return;
@@ -186,7 +186,7 @@ impl PassiveWatch {
             // It is back online.
             let last = cpu.last;
             cpu.gone = None;
-            self.lost(id, (last, at), Verdict::TraceDataLost, lexicon);
+            self.lost(id, (last, at), Verdict::TraceDataLost, resolver);
         }
         let Some(cpu) = self.cpus.get_mut(&id) else {
             return;
@@ -205,7 +205,7 @@ impl PassiveWatch {
         {
             self.members.meet(prev.tid, prev.comm);
             self.members.meet(next.tid, next.comm);
-            return self.switched(event, (prev, *prev_state), next, lexicon);
+            return self.switched(event, (prev, *prev_state), next, resolver);
         }
         let own = turn.is_turn() && self.members.on(id, turn.tid).is_some();
         if own && matches!(event.kind, EventKind::PageFault { .. }) && self.counts(at) {
@@ -223,7 +223,7 @@ impl PassiveWatch {
             self.put_on(id, turn.tid, at);
         }
         if ended && own {
-            self.close(id, at, lexicon);
+            self.close(id, at, resolver);
         }
     }
 
@@ -232,7 +232,7 @@ impl PassiveWatch {
         event: &KernelEvent,
         (prev, prev_state): (&TaskRef, u64),
         next: &TaskRef,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         let (id, at) = (event.cpu, event.time);
         let belongs = |tid: i32| self.members.on(id, tid).is_some();
@@ -243,7 +243,7 @@ impl PassiveWatch {
             .is_some_and(|cpu| cpu.waits.iter().any(|w| w.until.is_none()));
         // A wait is one window, so that its culprits are named with all available facts; so is another thread's turn.
         if left || came || !waits {
-            self.close(id, at, lexicon);
+            self.close(id, at, resolver);
         }
         if prev_state & ENDED != 0 {
             if let Some(member) = self.members.remove(prev.tid) {
@@ -322,7 +322,13 @@ impl PassiveWatch {
         }
     }
 
-    fn woken(&mut self, event: &KernelEvent, task: &TaskRef, target: CpuId, lexicon: &dyn Lexicon) {
+    fn woken(
+        &mut self,
+        event: &KernelEvent,
+        task: &TaskRef,
+        target: CpuId,
+        resolver: &dyn NameResolver,
+    ) {
         let (at, tid) = (event.time, task.tid);
         let Some(member) = self.members.get(tid).copied() else {
             return;
@@ -354,7 +360,7 @@ impl PassiveWatch {
             ..Wait::of(tid, at, Phase::WaitAfterWakeUp)
         };
         self.wait(target, wait, false);
-        self.close_if_long(target, at, lexicon);
+        self.close_if_long(target, at, resolver);
     }
 
     fn migrated(
@@ -362,7 +368,7 @@ impl PassiveWatch {
         event: &KernelEvent,
         task: &TaskRef,
         (from, to): (CpuId, CpuId),
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         let (at, tid) = (event.time, task.tid);
         let Some(member) = self.members.get(tid).copied() else {
@@ -397,7 +403,7 @@ impl PassiveWatch {
             ..Wait::of(tid, at, phase)
         };
         self.wait(to, wait, false);
-        self.close_if_long(to, at, lexicon);
+        self.close_if_long(to, at, resolver);
     }
 
     fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, thread: bool) {
@@ -425,12 +431,12 @@ impl PassiveWatch {
         id: CpuId,
         (at, to): (Ticks, Ticks),
         why: Verdict,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         if !self.cpus.contains_key(&id) {
             return;
         }
-        self.close(id, at, lexicon);
+        self.close(id, at, resolver);
         self.members.forget(id);
         let Some(cpu) = self.cpus.get_mut(&id) else {
             return;
@@ -463,7 +469,7 @@ impl PassiveWatch {
     }
 
     /// The accounts of all CPUs, as of `at`.
-    pub fn finish(&mut self, at: Ticks, lexicon: &dyn Lexicon) -> Vec<PassiveCpu> {
+    pub fn finish(&mut self, at: Ticks, resolver: &dyn NameResolver) -> Vec<PassiveCpu> {
         let at = at.min(self.until);
         let ids: Vec<CpuId> = self.cpus.keys().copied().collect();
         let threshold = self.settings.threshold;
@@ -471,9 +477,9 @@ impl PassiveWatch {
         for id in ids {
             if let Some(cpu) = self.cpus.get(&id).filter(|cpu| cpu.gone.is_some()) {
                 let last = cpu.last;
-                self.lost(id, (last, last), Verdict::TraceDataLost, lexicon);
+                self.lost(id, (last, last), Verdict::TraceDataLost, resolver);
             }
-            self.close(id, at, lexicon);
+            self.close(id, at, resolver);
             let Some(cpu) = self.cpus.get_mut(&id) else {
                 continue;
             };
@@ -490,18 +496,18 @@ impl PassiveWatch {
         self.from <= at && at <= self.until
     }
 
-    fn close_if_long(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
+    fn close_if_long(&mut self, id: CpuId, at: Ticks, resolver: &dyn NameResolver) {
         if self
             .cpus
             .get(&id)
             .is_some_and(|cpu| cpu.waits.len() >= MOST_WAITS)
         {
-            self.close(id, at, lexicon);
+            self.close(id, at, resolver);
         }
     }
 
     /// Ends the window of a CPU, evaluates it, and begins the next.
-    fn close(&mut self, id: CpuId, at: Ticks, lexicon: &dyn Lexicon) {
+    fn close(&mut self, id: CpuId, at: Ticks, resolver: &dyn NameResolver) {
         let (measured_from, measured_until) = (self.from, self.until);
         let PassiveWatch {
             settings,
@@ -540,7 +546,7 @@ impl PassiveWatch {
             victim,
             waits: &waits,
             bandwidth,
-            lexicon,
+            resolver,
             rate: settings.rate,
             is_over: false,
         };
@@ -550,7 +556,7 @@ impl PassiveWatch {
             victim,
             names,
             senders,
-            lexicon,
+            resolver,
             quotas: &window.quotas,
             folded: false,
         };

@@ -10,7 +10,7 @@ use super::cpus::{Asking, Cpus, Seen};
 use super::follower::ThreadFollower;
 use super::state::State;
 use super::summed::{FEWEST_CULPRITS, MOST_CULPRITS, Sum, laid_out};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::Frame;
 use crate::windows::Slice;
 use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, Ticks};
@@ -148,7 +148,7 @@ impl Tail {
 
 impl ThreadFollower {
     /// Ends the open waits that have much in common.
-    pub(super) fn end_common_waits(&mut self, at: Ticks, lexicon: &dyn Lexicon) {
+    pub(super) fn end_common_waits(&mut self, at: Ticks, resolver: &dyn NameResolver) {
         let mut waiting: BTreeMap<(CpuId, bool), Vec<(Ticks, i32)>> = BTreeMap::new();
         for (tid, thread) in &self.threads {
             let State::Runnable { leg, prio, .. } = &thread.state else {
@@ -174,20 +174,26 @@ impl ThreadFollower {
             else {
                 continue;
             };
-            let Some(seen) = self.seen_by(*longest, cpu, at, lexicon) else {
+            let Some(seen) = self.seen_by(*longest, cpu, at, resolver) else {
                 continue;
             };
             let mut tail = Tail::new(seen, share, own);
             // The longest comes last: it also takes no more than its share.
             for (_, tid) in later.iter().rev() {
-                self.end_wait_in(*tid, at, Some(&mut tail), lexicon);
+                self.end_wait_in(*tid, at, Some(&mut tail), resolver);
             }
-            self.end_wait_in(*longest, at, Some(&mut tail), lexicon);
+            self.end_wait_in(*longest, at, Some(&mut tail), resolver);
         }
     }
 
     /// A waiting thread's view of its CPU, and the beginnings of turns in it.
-    fn seen_by(&self, tid: i32, cpu: CpuId, at: Ticks, lexicon: &dyn Lexicon) -> Option<Seen> {
+    fn seen_by(
+        &self,
+        tid: i32,
+        cpu: CpuId,
+        at: Ticks,
+        resolver: &dyn NameResolver,
+    ) -> Option<Seen> {
         let thread = self.threads.get(&tid)?;
         let State::Runnable { leg, .. } = &thread.state else {
             return None;
@@ -196,7 +202,7 @@ impl ThreadFollower {
         let asking = Asking {
             thread: thread.id,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits: leg.waits(),
         };

@@ -3,9 +3,10 @@
 use crate::bandwidth::Bandwidth;
 use crate::culprits::{Naming, Waits};
 use crate::lateness::{Expiries, late_ticks};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Machine, Mark, NameTable, Record, Window};
 use crate::senders::Senders;
+use crate::uncharged::Uncharged;
 use crate::windows::throttled::{self, Throttling};
 use crate::windows::{CulpritCache, Named, Scratch, Slice, wait};
 use jitterscope_model::{Comm, CpuId, KernelEvent, ThreadRef, TickRate, Ticks};
@@ -26,6 +27,8 @@ struct Cpu {
     machine: Machine,
     /// The timers of a virtual machine's CPU, whose host may be late with them.
     expiries: RefCell<Expiries>,
+    /// Time of a virtual machine's CPU that no thread was charged for.
+    uncharged: Uncharged,
     /// The interrupt in progress in a followed thread's time.
     interrupt: Option<(Ticks, Mark)>,
 }
@@ -50,7 +53,7 @@ pub(super) struct Cpus {
 pub(super) struct Asking<'a> {
     pub(super) thread: ThreadRef,
     pub(super) senders: &'a Senders,
-    pub(super) lexicon: &'a dyn Lexicon,
+    pub(super) resolver: &'a dyn NameResolver,
     pub(super) bandwidth: &'a Bandwidth,
     /// When it began to wait for this CPU, if its switches there do not show it.
     pub(super) waits: Option<Waits>,
@@ -84,6 +87,7 @@ impl Cpus {
         self.cpus.entry(cpu).or_insert_with(|| Cpu {
             machine: Machine::new(rate),
             expiries: RefCell::default(),
+            uncharged: Uncharged::default(),
             interrupt: None,
         })
     }
@@ -92,14 +96,16 @@ impl Cpus {
     /// interrupt in such time has ended with this record, returns its beginning and its mark.
     pub(super) fn record(&mut self, event: &KernelEvent, mind: bool) -> Option<(Ticks, Mark)> {
         let record = Record::new(event, &mut self.names);
-        let virtual_machine = self.virtual_machine;
+        let (virtual_machine, rate) = (self.virtual_machine, self.rate);
         let cpu = self.cpu(event.cpu);
-        if virtual_machine {
-            cpu.expiries.get_mut().note(event);
-        }
         let was = cpu.machine.is_interrupted();
         cpu.machine.record(&record);
-        match (was, cpu.machine.is_interrupted()) {
+        let interrupted = cpu.machine.is_interrupted();
+        if virtual_machine {
+            cpu.expiries.get_mut().note(event);
+            cpu.uncharged.note(event, interrupted, rate);
+        }
+        match (was, interrupted) {
             (false, true) if mind => {
                 cpu.interrupt = Some((event.time, cpu.machine.open_mark(event.time)));
                 None
@@ -248,7 +254,7 @@ impl Cpus {
         let Asking {
             thread,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits,
         } = *asking;
@@ -258,7 +264,7 @@ impl Cpus {
             victim,
             waits: waits.as_slice(),
             bandwidth,
-            lexicon,
+            resolver,
             rate: self.rate,
             is_over,
         };
@@ -268,23 +274,27 @@ impl Cpus {
             victim,
             names,
             senders,
-            lexicon,
+            resolver,
             quotas: &window.quotas,
             folded: false,
         };
         let scratch = self.scratch.take();
-        let late = match self.cpus.get(&cpu).filter(|_| self.virtual_machine) {
-            Some(cpu) => late_ticks(
-                window,
-                victim,
-                &mut cpu.expiries.borrow_mut(),
-                lexicon,
-                self.rate,
+        let (late, uncharged) = match self.cpus.get(&cpu).filter(|_| self.virtual_machine) {
+            Some(cpu) => (
+                late_ticks(
+                    window,
+                    victim,
+                    &mut cpu.expiries.borrow_mut(),
+                    resolver,
+                    self.rate,
+                ),
+                cpu.uncharged.within(window.from, window.until).collect(),
             ),
-            None => Vec::new(),
+            None => Default::default(),
         };
         let named = Named::reusing(scratch, window, naming, waits.as_slice(), self.rate)
-            .with_late_ticks(late);
+            .with_late_ticks(late)
+            .with_uncharged(uncharged);
         let slices = wait::slices(&named, &mut self.cache.borrow_mut());
         self.scratch.replace(named.into_scratch());
         slices
@@ -323,7 +333,9 @@ impl Cpus {
     /// Records of a CPU were lost.
     pub(super) fn lost(&mut self, cpu: CpuId, from: Ticks, to: Ticks) {
         self.forget_interrupt(cpu);
-        self.cpu(cpu).machine.lost(from, to);
+        let cpu = self.cpu(cpu);
+        cpu.uncharged.lost();
+        cpu.machine.lost(from, to);
     }
 
     /// Time with only sums.

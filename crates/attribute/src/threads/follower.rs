@@ -8,7 +8,7 @@ use super::state::{ENDED, Start, State, Thread};
 use super::summed::Room;
 use crate::bandwidth::{Bandwidth, GroupThrottled};
 use crate::culprits;
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
@@ -203,7 +203,7 @@ impl ThreadFollower {
     }
 
     /// A record of the measured CPUs or of a sender.
-    pub fn event(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+    pub fn event(&mut self, event: &KernelEvent, resolver: &dyn NameResolver) {
         self.now = self.now.max(event.time);
         self.senders.note(event);
         match &event.kind {
@@ -213,31 +213,31 @@ impl ThreadFollower {
                 next,
             } => {
                 match prev_state & ENDED {
-                    0 => self.meet(prev, event.time, lexicon),
-                    _ => self.miss(prev, event.time, lexicon),
+                    0 => self.meet(prev, event.time, resolver),
+                    _ => self.miss(prev, event.time, resolver),
                 }
                 self.switched_out(event, prev, *prev_state);
                 self.cpus.forget_interrupt(event.cpu);
                 self.cpus.record(event, false);
-                self.meet(next, event.time, lexicon);
-                self.switched_in(event, next, lexicon);
+                self.meet(next, event.time, resolver);
+                self.switched_in(event, next, resolver);
             }
             EventKind::SchedWaking { task, target } => {
-                self.meet(task, event.time, lexicon);
-                self.woken(event, task, *target, lexicon);
+                self.meet(task, event.time, resolver);
+                self.woken(event, task, *target, resolver);
             }
-            EventKind::SchedMigrate { task, to, .. } => self.migrated(event, task, *to, lexicon),
+            EventKind::SchedMigrate { task, to, .. } => self.migrated(event, task, *to, resolver),
             EventKind::StatRuntime { tid, runtime_ns } => {
-                self.charged(event, *tid, Nanos(*runtime_ns), lexicon);
+                self.charged(event, *tid, Nanos(*runtime_ns), resolver);
             }
             EventKind::TaskNew { tid, comm, thread } => {
-                self.begun(event, *tid, *comm, *thread, lexicon);
+                self.begun(event, *tid, *comm, *thread, resolver);
             }
             EventKind::TaskRename { tid, old, comm } => {
                 self.cpus.renamed(*tid, (*old, *comm), event.time);
-                self.renamed(event, *tid, *comm, lexicon);
+                self.renamed(event, *tid, *comm, resolver);
             }
-            _ => self.on_cpu(event, lexicon),
+            _ => self.on_cpu(event, resolver),
         }
     }
 
@@ -247,7 +247,7 @@ impl ThreadFollower {
         cpu: CpuId,
         (at, to): (Ticks, Ticks),
         why: Verdict,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         if self.losses.len() >= MOST_LOSSES {
             self.losses.pop_front();
@@ -272,7 +272,7 @@ impl ThreadFollower {
                 .threads
                 .get(&tid)
                 .map_or(at, |thread| thread.since.max(at));
-            self.end_wait(tid, at, lexicon);
+            self.end_wait(tid, at, resolver);
             self.account(tid, at);
             if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.state = State::Unknown { lossy: true };
@@ -318,7 +318,7 @@ impl ThreadFollower {
         id: StallId,
         (producer, consumer): (i32, i32),
         window: &MessageWindow,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> Attribution {
         let rate = self.settings.rate;
         let touched =
@@ -332,8 +332,8 @@ impl ThreadFollower {
             };
         }
         let since = window.intended;
-        let producers = self.under_way(producer, window.published, lexicon);
-        let consumers = self.under_way(consumer, window.received, lexicon);
+        let producers = self.under_way(producer, window.published, resolver);
+        let consumers = self.under_way(consumer, window.received, resolver);
         let producer = self.history(producer, since).chain(&producers);
         let consumer = self.history(consumer, since).chain(&consumers);
         split_message(id, window, producer, consumer, rate)
@@ -356,12 +356,12 @@ impl ThreadFollower {
     }
 
     /// The accounts of all threads that were ever followed, as of `at`.
-    pub fn finish(&mut self, at: Ticks, lexicon: &dyn Lexicon) -> Vec<ThreadAccount> {
+    pub fn finish(&mut self, at: Ticks, resolver: &dyn NameResolver) -> Vec<ThreadAccount> {
         let at = at.min(self.until);
-        self.end_common_waits(at, lexicon);
+        self.end_common_waits(at, resolver);
         let open: Vec<i32> = self.threads.keys().copied().collect();
         for tid in open {
-            self.end_wait(tid, at, lexicon);
+            self.end_wait(tid, at, resolver);
             self.account(tid, at);
             if let Some(episode) = self
                 .threads

@@ -2,7 +2,7 @@
 
 use super::follower::{Following, ThreadFollower};
 use super::state::{Start, State};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use jitterscope_model::{Comm, ExecutionContext, KernelEvent, TaskRef, ThreadRef, Ticks};
 
 impl ThreadFollower {
@@ -13,14 +13,14 @@ impl ThreadFollower {
         event: &KernelEvent,
         tid: i32,
         comm: Comm,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         let by_itself = event.tid == tid && event.context == ExecutionContext::Thread;
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.id.comm = comm;
             return;
         }
-        if !self.is_meant(tid, comm, lexicon) {
+        if !self.is_meant(tid, comm, resolver) {
             return;
         }
         self.follow_by_name(ThreadRef { tid, comm }, event.time);
@@ -38,11 +38,11 @@ impl ThreadFollower {
     }
 
     /// Follows a thread with the name that was not known before: its earlier activity under that name was not seen.
-    pub(super) fn meet(&mut self, task: &TaskRef, at: Ticks, lexicon: &dyn Lexicon) {
+    pub(super) fn meet(&mut self, task: &TaskRef, at: Ticks, resolver: &dyn NameResolver) {
         if let Some(thread) = self.threads.get_mut(&task.tid) {
             // Threads can be renamed.
             thread.id.comm = task.comm;
-        } else if self.is_meant(task.tid, task.comm, lexicon) {
+        } else if self.is_meant(task.tid, task.comm, resolver) {
             self.met_late += u64::from(self.counts(at));
             self.follow_by_name(
                 ThreadRef {
@@ -55,16 +55,16 @@ impl ThreadFollower {
     }
 
     /// A thread with the name ends without having been seen before.
-    pub(super) fn miss(&mut self, task: &TaskRef, at: Ticks, lexicon: &dyn Lexicon) {
-        if self.is_meant(task.tid, task.comm, lexicon) && !self.threads.contains_key(&task.tid) {
+    pub(super) fn miss(&mut self, task: &TaskRef, at: Ticks, resolver: &dyn NameResolver) {
+        if self.is_meant(task.tid, task.comm, resolver) && !self.threads.contains_key(&task.tid) {
             self.missed += u64::from(self.counts(at));
         }
     }
 
     /// Whether a thread has a followed name, and belongs to the right user.
-    pub(super) fn is_meant(&self, tid: i32, comm: Comm, lexicon: &dyn Lexicon) -> bool {
+    pub(super) fn is_meant(&self, tid: i32, comm: Comm, resolver: &dyn NameResolver) -> bool {
         let of_user = |user| {
-            let owner = lexicon.identity(tid, comm).owner;
+            let owner = resolver.identity(tid, comm).owner;
             owner.is_some_and(|owner| owner.uid == user)
         };
         tid != 0 && self.settings.names.contains(&comm) && self.settings.user.is_none_or(of_user)

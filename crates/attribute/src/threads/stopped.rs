@@ -4,7 +4,7 @@ use super::follower::ThreadFollower;
 use super::state::{State, Thread};
 use super::{Episode, EpisodeKind};
 use crate::culprits;
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::windows::Slice;
 use jitterscope_model::{CpuId, Evidence, StoppedBy, Ticks};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ pub(super) fn stopped_by(prev_state: u64) -> Option<StoppedBy> {
 
 impl ThreadFollower {
     /// Ends the stop of a thread, if it was stopped.
-    pub(super) fn end_stop(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+    pub(super) fn end_stop(&mut self, tid: i32, at: Ticks, resolver: &dyn NameResolver) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
         };
         let State::Stopped(by) = thread.state else {
             return;
         };
-        let episode = self.stop(thread, by, at, lexicon);
+        let episode = self.stop(thread, by, at, resolver);
         self.account(tid, at);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.state = State::Blocked;
@@ -37,10 +37,10 @@ impl ThreadFollower {
         thread: &Thread,
         by: StoppedBy,
         until: Ticks,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> Episode {
         let (start, end) = (thread.since, until.max(thread.since));
-        let culprit = culprits::stopped(by, thread.id.tid, start, &self.senders, lexicon);
+        let culprit = culprits::stopped(by, thread.id.tid, start, &self.senders, resolver);
         Episode {
             thread: thread.id,
             kind: EpisodeKind::Stopped,

@@ -7,7 +7,7 @@ use super::state::{ENDED, Leg, Start, State, Thread};
 use super::stopped::stopped_by;
 use super::summed::summed;
 use super::{Episode, EpisodeKind};
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Frame, Mark, frame_priority};
 use jitterscope_model::{
     Comm, CpuId, EventKind, KernelEvent, Nanos, Sender, TaskRef, ThreadRef, Ticks,
@@ -35,7 +35,7 @@ impl ThreadFollower {
         tid: i32,
         comm: Comm,
         is_thread: bool,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         self.cpus.begun(tid, event.time);
         self.bandwidth.begun(tid, event.tid);
@@ -50,7 +50,7 @@ impl ThreadFollower {
         } else {
             self.settings.children
         };
-        if (wanted && self.threads.contains_key(&event.tid)) || self.is_meant(tid, comm, lexicon) {
+        if (wanted && self.threads.contains_key(&event.tid)) || self.is_meant(tid, comm, resolver) {
             let thread = ThreadRef { tid, comm };
             self.follow(
                 Following {
@@ -238,18 +238,18 @@ impl ThreadFollower {
         &mut self,
         event: &KernelEvent,
         next: &TaskRef,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
-        self.put_on(event.cpu, next.tid, event.time, lexicon);
+        self.put_on(event.cpu, next.tid, event.time, resolver);
     }
 
-    fn put_on(&mut self, cpu: CpuId, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
+    fn put_on(&mut self, cpu: CpuId, tid: i32, at: Ticks, resolver: &dyn NameResolver) {
         let counts = self.counts(at);
         if !self.threads.contains_key(&tid) {
             return;
         }
         self.doubt(tid);
-        self.end_wait(tid, at, lexicon);
+        self.end_wait(tid, at, resolver);
         self.account(tid, at);
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
@@ -270,13 +270,13 @@ impl ThreadFollower {
         event: &KernelEvent,
         tid: i32,
         ran: Nanos,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         self.has_charges = true;
         let followed = self.threads.contains_key(&event.tid);
         let ended = self.cpus.record(event, followed);
         let Some(thread) = self.threads.get(&tid) else {
-            return self.seen(event, [None, ended], lexicon);
+            return self.seen(event, [None, ended], resolver);
         };
         let since = event.time - self.settings.rate.ticks(ran);
         let unseen = match thread.state {
@@ -291,9 +291,9 @@ impl ThreadFollower {
             _ => thread.since,
         };
         if unseen && event.tid == tid {
-            self.put_on(event.cpu, tid, since.max(reported_until), lexicon);
+            self.put_on(event.cpu, tid, since.max(reported_until), resolver);
         }
-        self.seen(event, [None, ended], lexicon);
+        self.seen(event, [None, ended], resolver);
     }
 
     pub(super) fn woken(
@@ -301,9 +301,9 @@ impl ThreadFollower {
         event: &KernelEvent,
         task: &TaskRef,
         target: CpuId,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
-        self.thawed(event, task.tid, lexicon);
+        self.thawed(event, task.tid, resolver);
         let Some(thread) = self.threads.get_mut(&task.tid) else {
             return;
         };
@@ -322,11 +322,11 @@ impl ThreadFollower {
                     self.cpus.release(leg.cpu, leg.mark);
                 }
             }
-            State::Stopped(_) => self.end_stop(task.tid, event.time, lexicon),
+            State::Stopped(_) => self.end_stop(task.tid, event.time, resolver),
             State::Runnable { .. } | State::Exited => return,
         }
         self.account(task.tid, event.time);
-        let waker = self.senders.waker(task.tid, target, event.time, lexicon);
+        let waker = self.senders.waker(task.tid, target, event.time, resolver);
         let waking = Waking {
             waker,
             guessed: false,
@@ -343,7 +343,7 @@ impl ThreadFollower {
         event: &KernelEvent,
         task: &TaskRef,
         to: CpuId,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         let counts = self.counts(event.time);
         let blind = self.is_blind(to, event.time);
@@ -355,7 +355,7 @@ impl ThreadFollower {
         thread.cpu = Some(to);
         if blind {
             if matches!(thread.state, State::Runnable { .. }) {
-                self.end_wait(task.tid, event.time, lexicon);
+                self.end_wait(task.tid, event.time, resolver);
                 self.threads
                     .entry(task.tid)
                     .and_modify(|t| t.state = State::Unknown { lossy: true });
@@ -380,7 +380,7 @@ impl ThreadFollower {
         let asking = Asking {
             thread: thread.id,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits: done.waits(),
         };
@@ -392,7 +392,7 @@ impl ThreadFollower {
     }
 
     /// Any other record: it may begin or end an interrupt in a followed thread's time.
-    pub(super) fn on_cpu(&mut self, event: &KernelEvent, lexicon: &dyn Lexicon) {
+    pub(super) fn on_cpu(&mut self, event: &KernelEvent, resolver: &dyn NameResolver) {
         let followed = self.threads.contains_key(&event.tid);
         let nmi = match event.kind {
             EventKind::NmiHandler { delta_ns, .. }
@@ -404,7 +404,7 @@ impl ThreadFollower {
             _ => None,
         };
         let ended = self.cpus.record(event, followed);
-        self.seen(event, [nmi, ended], lexicon);
+        self.seen(event, [nmi, ended], resolver);
     }
 
     /// A record shows which thread has its CPU; it may have ended interrupts.
@@ -412,7 +412,7 @@ impl ThreadFollower {
         &mut self,
         event: &KernelEvent,
         ended: [Option<(Ticks, Mark)>; 2],
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         let elsewhere = |thread: &Thread| match thread.state {
             State::Running { cpu, .. } => cpu != event.cpu,
@@ -424,7 +424,7 @@ impl ThreadFollower {
             && self.cpus.was_put_on_unseen(event.cpu, event.tid)
             && self.threads.get(&event.tid).is_some_and(elsewhere)
         {
-            self.put_on(event.cpu, event.tid, event.time, lexicon);
+            self.put_on(event.cpu, event.tid, event.time, resolver);
         }
         if let Some(thread) = self.threads.get_mut(&event.tid) {
             if matches!(thread.state, State::Unknown { .. }) {
@@ -447,7 +447,7 @@ impl ThreadFollower {
             }
         }
         for (start, mark) in ended.into_iter().flatten() {
-            self.interrupted(event, start, mark, lexicon);
+            self.interrupted(event, start, mark, resolver);
         }
     }
 
@@ -457,7 +457,7 @@ impl ThreadFollower {
         event: &KernelEvent,
         start: Ticks,
         mark: Mark,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
         let running = |thread: &&Thread| matches!(thread.state, State::Running { cpu, .. } if cpu == event.cpu);
         let Some(thread) = self.threads.get(&event.tid).filter(running) else {
@@ -472,7 +472,7 @@ impl ThreadFollower {
         let asking = Asking {
             thread: thread.id,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits: None,
         };
@@ -493,8 +493,8 @@ impl ThreadFollower {
     }
 
     /// Ends a wait or a stop, and reports what had the CPUs meanwhile.
-    pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, lexicon: &dyn Lexicon) {
-        self.end_wait_in(tid, at, None, lexicon);
+    pub(super) fn end_wait(&mut self, tid: i32, at: Ticks, resolver: &dyn NameResolver) {
+        self.end_wait_in(tid, at, None, resolver);
     }
 
     /// The same; `tail`: the part that it shares with other waits that end now.
@@ -503,9 +503,9 @@ impl ThreadFollower {
         tid: i32,
         at: Ticks,
         tail: Option<&mut Tail>,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) {
-        self.end_stop(tid, at, lexicon);
+        self.end_stop(tid, at, resolver);
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
@@ -533,7 +533,7 @@ impl ThreadFollower {
         let asking = Asking {
             thread: id,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits: leg.waits(),
         };
@@ -569,11 +569,11 @@ impl ThreadFollower {
         &self,
         tid: i32,
         before: Ticks,
-        lexicon: &dyn Lexicon,
+        resolver: &dyn NameResolver,
     ) -> Option<Episode> {
         let thread = self.threads.get(&tid)?;
         if let State::Stopped(by) = thread.state {
-            return (thread.since < before).then(|| self.stop(thread, by, self.now, lexicon));
+            return (thread.since < before).then(|| self.stop(thread, by, self.now, resolver));
         }
         let State::Runnable {
             preempted,
@@ -593,7 +593,7 @@ impl ThreadFollower {
         let asking = Asking {
             thread: thread.id,
             senders,
-            lexicon,
+            resolver,
             bandwidth,
             waits: leg.waits(),
         };

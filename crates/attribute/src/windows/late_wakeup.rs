@@ -4,7 +4,7 @@
 //! timer that fired late, an idle state with a slow exit, an interrupt in between, a thread with higher priority or an
 //! earlier turn, and the kernel's own path from the wake-up to the victim's next instruction.
 
-use crate::culprits::{self, Naming, Waits, Withheld, WithheldTurns};
+use crate::culprits::{self, Naming, Unschedulable, UnschedulableTurns, Waits};
 use crate::occupancy::{Class, Frame, Outcome, Record, Window};
 use jitterscope_model::{
     About, Attribution, Confidence, Culprit, Evidence, Meanwhile, Part, Phase, Placement, Stall,
@@ -136,7 +136,7 @@ enum Occupant<'a> {
     /// Another thread or idle, because a quota kept the victim from running.
     Throttled(&'a Frame),
     /// Another thread or idle, because the victim was kept from running.
-    Withheld(&'a Frame, Withheld),
+    Unschedulable(&'a Frame, Unschedulable),
     /// The idle thread or the thread after it, because no record tells which. Holds the known facts.
     Unrecorded(&'a Frame),
     /// A thread's turn, and the frame inside that names it: a worker's item.
@@ -150,7 +150,7 @@ impl<'a> Occupant<'a> {
         window: &'a Window,
         innermost: u32,
         last: bool,
-        withheld: &WithheldTurns,
+        withheld: &UnschedulableTurns,
     ) -> Occupant<'a> {
         let frame = |index| window.frame(index);
         let mut chain = window.chain(innermost).map(frame);
@@ -166,7 +166,7 @@ impl<'a> Occupant<'a> {
         let kept = withheld.at(root);
         match turn.class {
             Class::Throttled => Occupant::Throttled(turn),
-            Class::Turn if kept.is_kept_away() => Occupant::Withheld(turn, kept),
+            Class::Turn if kept.is_kept_away() => Occupant::Unschedulable(turn, kept),
             Class::Turn if turn.tid != 0 => {
                 let mut inside = window.chain(innermost);
                 let item = inside.find(|at| frame(*at).class == Class::Work);
@@ -189,7 +189,7 @@ impl<'a> Occupant<'a> {
 
     fn verdict(&self, victim: Victim, naming: &Naming<'_>) -> (Phase, Culprit) {
         match self {
-            Occupant::Withheld(turn, kept) => {
+            Occupant::Unschedulable(turn, kept) => {
                 let culprit = kept.culprit(turn, naming);
                 (Phase::Withheld, culprit.unwrap_or_else(culprits::idle_exit))
             }
@@ -217,12 +217,13 @@ impl<'a> Occupant<'a> {
             (Occupant::Thread(turn, _), _) if turn.tid == naming.victim => {
                 (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
-            (Occupant::Idle(_) | Occupant::Withheld(..) | Occupant::Throttled(_), true) => {
+            (Occupant::Idle(_) | Occupant::Unschedulable(..) | Occupant::Throttled(_), true) => {
                 (Phase::Dispatch, Subject::verdict(Verdict::LeavingIdle))
             }
-            (Occupant::Idle(None) | Occupant::Withheld(..) | Occupant::Throttled(_), false) => {
-                idle_exit(About::Nothing)
-            }
+            (
+                Occupant::Idle(None) | Occupant::Unschedulable(..) | Occupant::Throttled(_),
+                false,
+            ) => idle_exit(About::Nothing),
             (Occupant::Idle(Some(Record::IDLE_ENDS)), false) => {
                 late_timer(About::Meanwhile(Meanwhile::IdleEnded))
             }
@@ -247,7 +248,7 @@ impl<'a> Occupant<'a> {
             (Occupant::Thread(turn, item), false) => late_timer(About::Meanwhile(
                 match culprits::culprit_while_open(item, naming).subject {
                     Subject::Work(work) if work.function.is_some() => Meanwhile::Worked(work),
-                    _ => Meanwhile::Ran(naming.lexicon.task(&naming.task(turn))),
+                    _ => Meanwhile::Ran(naming.resolver.task(&naming.task(turn))),
                 },
             )),
             (Occupant::NotSeen, true) => (Phase::RunQueue, Subject::verdict(Verdict::RunQueueWait)),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::lexicon::NoNames;
+use crate::name_resolver::NoNames;
 use crate::{Attributor, AttributorSettings};
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, SchedClass, StallId,
@@ -442,6 +442,7 @@ fn a_sleeper_that_was_kept_from_running_did_not_leave_an_idle_state() {
             period_us: 100_000,
             times,
             throttled_us: 1,
+            changed: false,
         };
         jitterscope_model::DrainTurn {
             quotas_read: Ticks(until),

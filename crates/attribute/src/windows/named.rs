@@ -1,7 +1,7 @@
 //! The frames of one window, named on demand.
 
 use super::numbered::{CulpritNo, NumberedCulprits};
-use crate::culprits::{self, Naming, Origin, Waits, Withheld, WithheldTurns};
+use crate::culprits::{self, Naming, Origin, Unschedulable, UnschedulableTurns, Waits};
 use crate::occupancy::{Class, Frame, Slice, Window};
 use jitterscope_model::{
     Confidence, Culprit, CulpritKind, Evidence, Part, Subject, TickRate, Ticks, Verdict,
@@ -17,12 +17,14 @@ pub(crate) struct Named<'a> {
     /// folded window may have very many frames.
     folded: Vec<bool>,
     /// By frame: what kept the victim from running in that turn.
-    withheld: WithheldTurns,
+    withheld: UnschedulableTurns,
     pub(crate) rate: TickRate,
     /// Times in which a tick was due in another thread's turn and did not come, as [`late_ticks`] has them.
     ///
     /// [`late_ticks`]: crate::lateness::late_ticks
     late: Vec<(Ticks, Ticks)>,
+    /// Time that the scheduler charged no thread for, in order.
+    uncharged: Vec<(Ticks, Ticks)>,
     /// By frame: the frame that counts for the victim, itself or one outside of it.
     owners: Vec<Option<u32>>,
     /// By frame: its culprit, once it is known.
@@ -100,6 +102,7 @@ impl<'a> Named<'a> {
             withheld,
             rate,
             late: Vec::new(),
+            uncharged: Vec::new(),
             owners,
             known,
             culprits,
@@ -117,10 +120,48 @@ impl<'a> Named<'a> {
         Named { late, ..self }
     }
 
+    /// The scheduler charged no thread for these times.
+    pub(crate) fn with_uncharged(self, uncharged: Vec<(Ticks, Ticks)>) -> Named<'a> {
+        Named { uncharged, ..self }
+    }
+
+    /// Whether a slice may be the host's in part: it is another thread's own time.
+    fn may_be_hosts(&self, slice: &Slice, owner: u32) -> bool {
+        matches!(self.frame(owner).class, Class::Turn | Class::Work)
+            && !self.is_kept_away(owner)
+            && !slice.folded
+    }
+
+    /// The time of a slice that may be the host's, and why, in order. What the scheduler charged no thread for says it
+    /// better than a late tick.
+    pub(crate) fn perhaps_hosts(&self, slice: &Slice, owner: u32) -> Vec<(Ticks, Ticks, Evidence)> {
+        if !self.may_be_hosts(slice, owner) {
+            return Vec::new();
+        }
+        let first = self
+            .uncharged
+            .partition_point(|(_, end)| *end <= slice.start);
+        let touching = self.uncharged[first..].iter();
+        let uncharged = touching
+            .take_while(|(start, _)| *start < slice.end)
+            .map(|(start, end)| {
+                let (start, end) = (slice.start.max(*start), slice.end.min(*end));
+                (start, end, Evidence::UnchargedInVm)
+            });
+        let mut found: Vec<_> = uncharged.collect();
+        let last = found.last().map_or(slice.start, |(_, end, _)| *end);
+        if let Some(due) = self.host_from(slice, owner)
+            && due.max(last) < slice.end
+            && found.last().is_none_or(|(start, ..)| *start < due)
+        {
+            found.push((due.max(last), slice.end, Evidence::LateInterruptInVm));
+        }
+        found
+    }
+
     /// From when on the time of a slice may be the host's, because a tick that was due came only at its end.
     pub(crate) fn host_from(&self, slice: &Slice, owner: u32) -> Option<Ticks> {
-        let frame = self.frame(owner);
-        if !matches!(frame.class, Class::Turn | Class::Work) || self.is_kept_away(owner) {
+        if !self.may_be_hosts(slice, owner) {
             return None;
         }
         let place = self.late.partition_point(|(_, came)| *came < slice.end);
@@ -233,12 +274,12 @@ impl<'a> Named<'a> {
     }
 
     /// What kept the victim from running in the turn of a frame; a worker's items belong to its turn.
-    fn withheld(&self, index: u32) -> Withheld {
+    fn withheld(&self, index: u32) -> Unschedulable {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
         if own {
             self.withheld.at(self.window.root(index))
         } else {
-            Withheld::No
+            Unschedulable::No
         }
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The relation of a stretch of a watched CPU's time to the belonging threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum CpuState {
     /// A belonging thread had the CPU.
     Own(ThreadRef),
     /// A belonging thread was denied the CPU.
@@ -37,7 +37,7 @@ pub(crate) enum Fate {
 pub(crate) struct Piece {
     pub(crate) start: Ticks,
     pub(crate) end: Ticks,
-    pub(crate) fate: Fate,
+    pub(crate) fate: CpuState,
     /// Pieces of the same turn, interrupt or softirq have the same number within their window.
     pub(crate) turn: usize,
 }
@@ -136,17 +136,17 @@ impl Pieces<'_> {
                 wait::turn(owner, self.named),
             )
         };
-        let stolen = |waiting: &Waiting, culprit| Fate::Stolen {
+        let stolen = |waiting: &Waiting, culprit| CpuState::Stolen {
             victim: waiting.thread,
             phase: waiting.phase.clone(),
             culprit,
         };
         let (fate, turn) = match (has, waiting) {
-            (Has::Own(thread, None), _) => (Fate::Own(*thread), none),
+            (Has::Own(thread, None), _) => (CpuState::Own(*thread), none),
             (Has::Own(thread, Some(owner)), _) => {
                 let (culprit, turn) = culprit_and_turn(*owner);
                 (
-                    Fate::Stolen {
+                    CpuState::Stolen {
                         victim: *thread,
                         phase: Phase::Interrupted,
                         culprit,
@@ -163,10 +163,10 @@ impl Pieces<'_> {
             }
             (Has::Other(owner), None) => {
                 let (culprit, turn) = culprit_and_turn(*owner);
-                (Fate::Beside(culprit), turn)
+                (CpuState::Beside(culprit), turn)
             }
-            (Has::Idle(_), None) => (Fate::Idle, none),
-            (Has::Unrecorded(_), None) | (Has::Unknown, _) => (Fate::Unknown, none),
+            (Has::Idle(_), None) => (CpuState::Idle, none),
+            (Has::Unrecorded(_), None) | (Has::Unknown, _) => (CpuState::Unknown, none),
         };
         match self
             .found

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::culprits::Naming;
-use crate::lexicon::Lexicon;
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Frame, NameTable, Outcome, Slice, Window};
 use crate::senders::Senders;
 use jitterscope_model::{Comm, CpuId, KernelAddr, Name, TickRate};
@@ -12,7 +12,7 @@ const OTHER: i32 = 200;
 const NONE: u32 = u32::MAX;
 
 struct ByNumber;
-impl Lexicon for ByNumber {
+impl NameResolver for ByNumber {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("{:#x}", addr.0).into()
     }
@@ -84,14 +84,14 @@ fn waits_no_more(at: u64) -> Change {
 /// are equal.
 fn rows_of(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)> {
     let (names, senders) = (NameTable::default(), Senders::new(TickRate::NANOSECONDS));
-    let (cpu, lexicon) = (CpuId(1), &ByNumber);
+    let (cpu, resolver) = (CpuId(1), &ByNumber);
     let (names, senders) = (&names, &senders);
     let naming = Naming {
         cpu,
         victim: OWN,
         names,
         senders,
-        lexicon,
+        resolver,
         quotas: &[],
         folded: false,
     };
@@ -108,18 +108,18 @@ fn rows_of(window: &Window, changes: &[Change]) -> Vec<(u64, u64, String, usize)
             "{pair:?}"
         );
     }
-    let short = |fate: &Fate| match fate {
-        Fate::Own(thread) => format!("own {}", thread.tid),
-        Fate::Stolen {
+    let short = |fate: &CpuState| match fate {
+        CpuState::Own(thread) => format!("own {}", thread.tid),
+        CpuState::Stolen {
             victim,
             phase,
             culprit,
         } => {
             format!("{phase} of {} by {}", victim.tid, culprit.subject.name())
         }
-        Fate::Beside(culprit) => format!("beside {}", culprit.subject.name()),
-        Fate::Idle => "idle".into(),
-        Fate::Unknown => "unknown".into(),
+        CpuState::Beside(culprit) => format!("beside {}", culprit.subject.name()),
+        CpuState::Idle => "idle".into(),
+        CpuState::Unknown => "unknown".into(),
     };
     found
         .iter()

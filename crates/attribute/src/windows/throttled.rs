@@ -3,12 +3,13 @@
 //! The kernel counts how long each group was throttled, and a record shows when the throttling ended: the function of
 //! the group's timer, or the call by which another CPU's timer forwards it. Throttling begins when the victim's group
 //! leaves the CPU. So other threads' time on the CPU from then on belongs to the quota, up to the last such record and
-//! up to the counted time. Each level above the victim gets its share of the counted time. An idle CPU while a thread
-//! is runnable has no other explanation.
+//! up to the counted time. A process that writes the quota ends throttling without a record: then the counted time alone
+//! decides. Each level above the victim gets its share of the counted time. An idle CPU while a thread is runnable has
+//! no other explanation.
 
 use crate::bandwidth::{Bandwidth, Rise};
-use crate::culprits::{self, Waits, Withheld, WithheldTurns};
-use crate::lexicon::Lexicon;
+use crate::culprits::{self, Unschedulable, UnschedulableTurns, Waits};
+use crate::name_resolver::NameResolver;
 use crate::occupancy::{Class, Frame, Window};
 use jitterscope_model::{CpuId, KernelAddr, Nanos, TickRate, Ticks};
 
@@ -36,7 +37,7 @@ pub(crate) struct Throttling<'a> {
     /// When it began to wait, in addition to its switches.
     pub(crate) waits: &'a [Waits],
     pub(crate) bandwidth: &'a Bandwidth,
-    pub(crate) lexicon: &'a dyn Lexicon,
+    pub(crate) resolver: &'a dyn NameResolver,
     pub(crate) rate: TickRate,
     /// Whether the wait is over: then counted time that it gets is not available to other waits.
     pub(crate) is_over: bool,
@@ -90,7 +91,10 @@ pub(crate) fn mark(window: &mut Window, of: &Throttling<'_>) {
     let Some(first) = stretches.first() else {
         return;
     };
-    let ended = Ended::of(window, first.from, of);
+    let mut ended = Ended::of(window, first.from, of);
+    if rises.iter().any(|rise| rise.changed) {
+        ended.last = None;
+    }
     let counted = counted(window, &stretches, &ended, rises, of);
     let limited = shorten(stretches, &ended, &counted, of);
     for stretch in limited
@@ -113,7 +117,7 @@ impl Ended {
         let folded = window.slices.iter().any(|slice| slice.folded);
         let unthrottles = |frame: &&Frame| {
             matches!(frame.class, Class::HrtimerFunction | Class::Call)
-                && UNTHROTTLES.contains(&&*asked.lexicon.function(KernelAddr(frame.subject)))
+                && UNTHROTTLES.contains(&&*asked.resolver.function(KernelAddr(frame.subject)))
         };
         let mut ended = Ended {
             first: window.until,
@@ -138,7 +142,7 @@ impl Ended {
 fn stretches(
     window: &Window,
     of: &Throttling<'_>,
-    withheld: &WithheldTurns,
+    withheld: &UnschedulableTurns,
     rises: &[Rise],
 ) -> Vec<Stretch> {
     let [exit, aside] = [LONGEST_IDLE_EXIT, SETS_ITSELF_ASIDE].map(|time| of.rate.ticks(time));
@@ -153,9 +157,11 @@ fn stretches(
             continue;
         }
         let since = match withheld.at(index) {
-            Withheld::Idle => frame.start,
-            Withheld::LeavesIdle(since) if frame.end.since(since.max(frame.start)) > exit => since,
-            Withheld::Perhaps(since) => since,
+            Unschedulable::Idle => frame.start,
+            Unschedulable::LeavesIdle(since) if frame.end.since(since.max(frame.start)) > exit => {
+                since
+            }
+            Unschedulable::Perhaps(since) => since,
             _ => continue,
         };
         if std::mem::take(&mut ran) {
@@ -218,7 +224,7 @@ fn shorten(
     counted: &Counted,
     of: &Throttling<'_>,
 ) -> Vec<Stretch> {
-    // If records on this CPU show the end of throttling, and there is none, only a change of the quota can have ended
+    // If records on this CPU show the end of throttling, and none counts here, only a change of the quota can have ended
     // it.
     let untold = ended.last.is_none() && of.bandwidth.tells(of.cpu);
     let part = |rise: &Rise| {

@@ -52,27 +52,30 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
             },
         };
         let owner = named.owner(slice);
-        let host_from = owner
-            .and_then(|owner| named.host_from(slice, owner))
-            .unwrap_or(slice.end);
-        let certain = (slice.start, host_from, evidence);
-        let perhaps = (host_from, slice.end, Evidence::LateInterruptInVm);
-        for (start, end, evidence) in [certain, perhaps] {
+        let perhaps = owner.map_or_else(Vec::new, |owner| named.perhaps_hosts(slice, owner));
+        let mut add = |start: Ticks, end: Ticks, evidence: &Evidence| {
             let is_same = |last: &&mut Slice| {
-                last.turn == turn && last.culprit == culprit && last.evidence == evidence
+                last.turn == turn && last.culprit == culprit && last.evidence == *evidence
             };
             match found.last_mut().filter(is_same) {
-                _ if start == end => {}
+                _ if start >= end => {}
                 Some(last) => last.end = end,
                 None => found.push(Slice {
                     start,
                     end,
                     culprit: Arc::clone(&culprit),
-                    evidence,
+                    evidence: evidence.clone(),
                     turn,
                 }),
             }
+        };
+        let mut at = slice.start;
+        for (start, end, why) in perhaps {
+            add(at, start, &evidence);
+            add(start, end, &why);
+            at = end;
         }
+        add(at, slice.end, &evidence);
     }
     found
 }

@@ -1,6 +1,6 @@
 //! A simulated machine: one measured CPU, one victim, hand-written events. One tick is one nanosecond.
 
-use jitterscope_attribute::{Attributor, AttributorSettings, Lexicon, OutsideHints};
+use jitterscope_attribute::{Attributor, AttributorSettings, NameResolver, OutsideHints};
 use jitterscope_model::{
     Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name,
     Nanos, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,
@@ -11,7 +11,7 @@ pub const CPU: CpuId = CpuId(1);
 
 pub struct Names;
 
-impl Lexicon for Names {
+impl NameResolver for Names {
     fn function(&self, addr: KernelAddr) -> Name {
         match addr.0 {
             1 => "tick_nohz_handler".into(),

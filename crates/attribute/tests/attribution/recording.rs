@@ -1,7 +1,7 @@
 //! An attributor's results about a whole recording, other than its stalls.
 
 use crate::common::*;
-use jitterscope_attribute::{Attributor, Edge, FrequencyChanges, Lexicon, OutsideHints};
+use jitterscope_attribute::{Attributor, Edge, FrequencyChanges, NameResolver, OutsideHints};
 use jitterscope_model::{
     Comm, CpuId, CulpritKind, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos,
     Subject, TaskRef, Ticks,
@@ -261,7 +261,7 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
 /// Gives every function its current name.
 struct Renamed(Cell<&'static str>);
 
-impl Lexicon for Renamed {
+impl NameResolver for Renamed {
     fn function(&self, _: KernelAddr) -> Name {
         self.0.get().into()
     }

@@ -29,6 +29,7 @@ fn throttled(until: u64, groups: &[&str]) -> DrainTurn {
         period_us: 100_000,
         times: 1,
         throttled_us: 30_000,
+        changed: false,
     };
     DrainTurn {
         quotas_read: Ticks(until),

@@ -1,6 +1,8 @@
 //! The simulated machine.
 
-use jitterscope_attribute::{Episode, FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_attribute::{
+    Episode, FollowerSettings, Following, NameResolver, Start, ThreadFollower,
+};
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, TaskRef, ThreadRef,
     TickRate, Ticks,
@@ -12,7 +14,7 @@ pub const HOG: i32 = 300;
 
 pub struct Names;
 
-impl Lexicon for Names {
+impl NameResolver for Names {
     fn function(&self, addr: KernelAddr) -> Name {
         match addr.0 {
             1 => "tick_nohz_handler".into(),

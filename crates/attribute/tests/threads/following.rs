@@ -1,7 +1,7 @@
 //! Which threads are followed, and a follower's results about itself.
 
 use crate::common::*;
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Following, NameResolver, Start, ThreadFollower};
 use jitterscope_model::{
     Comm, CpuId, EventKind, KernelAddr, Name, Nanos, Owner, StoppedBy, TaskIdentity, ThreadRef,
     Ticks,
@@ -244,7 +244,7 @@ fn faults_count_from_the_first_measured_moment_to_the_last() {
 /// Names of threads that belong to users: odd ids to user 1000, others to root.
 struct OfUsers;
 
-impl Lexicon for OfUsers {
+impl NameResolver for OfUsers {
     fn function(&self, addr: KernelAddr) -> Name {
         Names.function(addr)
     }

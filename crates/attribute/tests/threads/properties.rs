@@ -54,6 +54,7 @@ fn counted(at: u64, (inner, outer, times): Throttled) -> DrainTurn {
         period_us: 100_000,
         times,
         throttled_us,
+        changed: false,
     };
     let groups = |levels: &[&str]| levels.iter().map(|level| (*level).into()).collect();
     DrainTurn {

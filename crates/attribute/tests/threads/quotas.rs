@@ -19,6 +19,7 @@ fn group(name: &str, throttled_ms: u64, times: u64) -> ThrottledGroup {
         period_us: 100_000,
         times,
         throttled_us: throttled_ms * 1000,
+        changed: false,
     }
 }
 
@@ -117,6 +118,29 @@ fn throttled_time_is_the_quotas_up_to_its_timer() {
         followed.reported(),
         ["hog 4000", "/a beside hog 60000", "hog 3000", "hog 4000"]
     );
+}
+
+/// The group's timer fires while the quota is still used up; a process ends the throttling by writing the quota.
+#[test]
+fn a_written_quota_ends_throttling_without_a_record() {
+    let reported = |changed| {
+        let mut followed = Followed::new();
+        let events = flat([
+            vec![switch(10, 1, 0, 0, A), switch(10 * MS, 1, A, 0, HOG)],
+            timer(14 * MS, HOG).to_vec(),
+            vec![switch(40 * MS, 1, HOG, 0, A)],
+        ]);
+        let counted = ThrottledGroup {
+            changed,
+            ..group("/a", 25, 1)
+        };
+        followed.turn(50 * MS, &[counted], &events);
+        let slices = followed.reported().into_iter();
+        let own = slices.filter(|slice| slice.contains("hog"));
+        own.collect::<Vec<_>>()
+    };
+    assert_eq!(reported(true), ["/a beside hog 25000", "hog 5000"]);
+    assert_eq!(reported(false), ["/a beside hog 4000", "hog 26000"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The states of a followed thread, and the reports about them.
 
 use crate::common::*;
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Following, NameResolver, Start, ThreadFollower};
 use jitterscope_model::{
     Comm, EventKind, Evidence, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StoppedBy,
     TaskIdentity, ThreadRef, Ticks,
@@ -93,10 +93,74 @@ fn a_late_tick_lowers_the_confidence_of_the_turn_before_it() {
     assert_eq!(sure(false, 1_000_000), []);
 }
 
+/// The scheduler charges a thread up to each tick and when it leaves, without the time that the host reports as stolen.
+#[test]
+fn time_beyond_the_schedulers_charge_is_less_sure_and_no_other() {
+    const US: u64 = 1000;
+    let charge = |time, cpu, tid, ran: u64| {
+        let kind = EventKind::StatRuntime {
+            tid,
+            runtime_ns: ran,
+        };
+        at(time, cpu, tid, kind)
+    };
+    let tick_with = |time, ran: u64| {
+        let [enter, exit] = tick(time, time + 20 * US, 1, HOG);
+        vec![enter, charge(time + 10 * US, 1, HOG, ran), exit]
+    };
+    let sure = |virtual_machine, events: &[Vec<KernelEvent>]| {
+        let mut follower = ThreadFollower::new(FollowerSettings {
+            virtual_machine,
+            ..settings()
+        });
+        follower.measure(Ticks(0), Ticks(u64::MAX));
+        follow(&mut follower, A);
+        for event in events.iter().flatten() {
+            follower.event(event, &Names);
+        }
+        follower.finish(Ticks(90_000 * US), &Names);
+        let episodes = follower.take_episodes();
+        let slices = episodes.iter().flat_map(|episode| &episode.slices);
+        let of_hog = slices.filter(|slice| slice.culprit.subject.name() == "hog");
+        of_hog
+            .map(|slice| {
+                let perhaps = slice.evidence == Evidence::UnchargedInVm;
+                (slice.start.0 / US, slice.end.0 / US, perhaps)
+            })
+            .collect::<Vec<_>>()
+    };
+    let begins = vec![switch(100, 1, 0, 0, A), switch(1000 * US, 1, A, 0, HOG)];
+    // Charged in full up to the first tick, for 1 of 4 ms up to the second, and for nothing up to the end.
+    let turn = [
+        begins.clone(),
+        tick_with(4000 * US, 3000 * US),
+        tick_with(8000 * US, 1000 * US),
+        vec![switch(9000 * US, 1, HOG, 1, A)],
+    ];
+    let split = [
+        (1000, 4000, false),
+        (4020, 5020, false),
+        (5020, 8000, true),
+        (8020, 9000, true),
+    ];
+    assert_eq!(sure(true, &turn), split);
+    assert!(sure(false, &turn).iter().all(|(.., perhaps)| !perhaps));
+    // Without charges nothing is known, and a real-time thread need not be charged.
+    let uncharged = [begins.clone(), vec![switch(9000 * US, 1, HOG, 1, A)]];
+    assert_eq!(sure(true, &uncharged), [(1000, 9000, false)]);
+    // The record of the switch away from the hog is missing: it is charged up to its last record only.
+    let unseen = [
+        begins,
+        vec![charge(1017 * US, 1, HOG, 17 * US)],
+        vec![switch(4900 * US, 1, 0, 0, A)],
+    ];
+    assert_eq!(sure(true, &unseen), [(1000, 1017, false)]);
+}
+
 /// Assigns every thread to one process.
 struct Learns(Cell<Option<i32>>);
 
-impl Lexicon for Learns {
+impl NameResolver for Learns {
     fn function(&self, addr: KernelAddr) -> Name {
         Names.function(addr)
     }

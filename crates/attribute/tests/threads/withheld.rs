@@ -16,6 +16,7 @@ fn counted(until: u64, times: u64) -> DrainTurn {
         period_us: 100_000,
         times,
         throttled_us: 70_000 * times,
+        changed: false,
     };
     DrainTurn {
         quotas_read: Ticks(until),
@@ -311,4 +312,47 @@ fn sleepers_at_a_freezer_write_are_frozen_until_another_wakes_them() {
         })
         .collect();
     assert_eq!(with_freezer(true, &before).len(), 1);
+}
+
+/// Version 1 leaves a sleeper where it is, and whoever thaws it wakes it.
+#[test]
+fn a_sleeper_that_is_frozen_in_place_is_stopped_from_then_on() {
+    let shown_of = |held: &[bool], waker: i32| {
+        let mut follower = ThreadFollower::new(settings());
+        follower.measure(Ticks(0), Ticks(u64::MAX));
+        follow(&mut follower, A);
+        let events = [
+            switch(10, 1, 0, 0, A),
+            switch(100 * MS, 1, A, 1, 0),
+            waking(700 * MS, 0, waker, A, 1),
+            switch(700 * MS, 1, 0, 0, A),
+        ];
+        for (at, held) in [1, 200, 300, 400]
+            .into_iter()
+            .zip([&[false], held].concat())
+        {
+            let tids = if at > 1 { vec![A] } else { Vec::new() };
+            follower.quotas(&DrainTurn {
+                quotas_read: Ticks(at * MS),
+                held: if held { tids.clone() } else { Vec::new() },
+                frozen: tids,
+                ..DrainTurn::default()
+            });
+        }
+        events
+            .iter()
+            .for_each(|event| follower.event(event, &Names));
+        let accounts = follower.finish(Ticks(900 * MS), &Names);
+        let sums = (accounts[0].blocked_ns.0 / MS, accounts[0].stopped_ns.0 / MS);
+        (shown(&follower.take_episodes()), sums)
+    };
+    let frozen = "stopped 400000000-700000000: frozen by a control group 300000000".to_owned();
+    assert_eq!(
+        shown_of(&[false, false, true], B),
+        (vec![frozen], (300, 300))
+    );
+    // Thawed again, and woken by its own process or by an interrupt.
+    assert_eq!(shown_of(&[false, true, false], B), (vec![], (600, 0)));
+    assert_eq!(shown_of(&[false, false, true], A), (vec![], (600, 0)));
+    assert_eq!(shown_of(&[false, false, true], 0), (vec![], (600, 0)));
 }

@@ -3,36 +3,96 @@
 use crate::exit::UsageError;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, Side};
-use jitterscope_model::{CpuSet, Subject};
-use jitterscope_store::resolve_all;
+use jitterscope_model::{CpuSet, Nanos, ProbeKind, Subject};
+use jitterscope_store::{RunReader, StoreError, resolve_all};
 use jitterscope_tune::{Effect, catalogue};
 use jitterscope_view::compare::{CompareError, load_compared_with, pool_error};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-/// The runs of a label, an id, `latest` or a folder, each optionally with `@CPUS`. All sides share the redactor; with
-/// one, sides are called by their redacted label.
+/// The folders of a side's runs, and the CPUs that it is limited to.
+struct Named {
+    paths: Vec<PathBuf>,
+    cpus: Option<CpuSet>,
+}
+
+/// The sides: each the runs of a label, an id, `latest` or a folder, or several of them with commas between them, and
+/// optionally `@CPUS`. Spinning probes of different thresholds are all counted from the longest one. All sides share the
+/// redactor; with one, sides are called by their redacted label.
 ///
 /// # Errors
-/// There is no run, one cannot be read, or they have different settings.
-pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyhow::Result<Side> {
-    let (paths, cpus) = match resolve_all(runs, wanted) {
+/// There is no run, one cannot be read, or the runs of a side have different settings.
+pub fn sides(
+    runs: &Path,
+    wanted: &[impl AsRef<str>],
+    redactor: &mut Option<Redactor>,
+) -> anyhow::Result<Vec<Side>> {
+    let wanted = || wanted.iter().map(AsRef::as_ref);
+    let named: Vec<Named> = wanted()
+        .map(|wanted| find(runs, wanted))
+        .collect::<anyhow::Result<_>>()?;
+    let longest = longest_threshold(&named)?;
+    wanted()
+        .zip(&named)
+        .map(|(wanted, named)| side(wanted, named, longest, redactor))
+        .collect()
+}
+
+fn find(runs: &Path, wanted: &str) -> anyhow::Result<Named> {
+    match find_all(runs, wanted) {
         // A label may contain an @.
-        Ok(paths) => (paths, None),
-        Err(error) => match wanted.rsplit_once('@') {
-            None => return Err(error.into()),
-            Some((run, list)) => {
-                let cpus: CpuSet = list.parse().map_err(|why| {
-                    UsageError(format!("{wanted}: {list:?} is no list of CPUs: {why}"))
-                })?;
-                if cpus.is_empty() {
-                    return Err(UsageError(format!("{wanted}: name a CPU behind the @")).into());
-                }
-                (resolve_all(runs, run)?, Some(cpus))
+        Ok(paths) => Ok(Named { paths, cpus: None }),
+        Err(error) => {
+            let Some((run, list)) = wanted.rsplit_once('@') else {
+                return Err(error.into());
+            };
+            let cpus: CpuSet = list.parse().map_err(|why| {
+                UsageError(format!("{wanted}: {list:?} is no list of CPUs: {why}"))
+            })?;
+            if cpus.is_empty() {
+                return Err(UsageError(format!("{wanted}: name a CPU behind the @")).into());
             }
-        },
-    };
-    let mut load = |path: &std::path::PathBuf| {
-        load_compared_with(path, cpus.as_ref(), redactor).map_err(|error| match error {
+            let (paths, cpus) = (find_all(runs, run)?, Some(cpus));
+            Ok(Named { paths, cpus })
+        }
+    }
+}
+
+/// All runs of a name, or of names with commas between them.
+fn find_all(runs: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
+    match resolve_all(runs, wanted) {
+        // A label may contain a comma.
+        Err(_) if wanted.contains(',') => {
+            let each = wanted.split(',').map(|one| resolve_all(runs, one.trim()));
+            Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
+        }
+        other => other,
+    }
+}
+
+/// The longest threshold of the runs of a spinning probe; `None` if they have the same.
+fn longest_threshold(all: &[Named]) -> Result<Option<Nanos>, StoreError> {
+    let mut thresholds = BTreeSet::new();
+    for path in all.iter().flat_map(|named| &named.paths) {
+        let reader = RunReader::open(path)?;
+        let probe = &reader.manifest().probe;
+        if probe.kind() == Some(ProbeKind::Spin) {
+            thresholds.insert(probe.threshold_ns);
+        }
+    }
+    Ok(thresholds.pop_last().filter(|_| !thresholds.is_empty()))
+}
+
+fn side(
+    wanted: &str,
+    named: &Named,
+    counted_from: Option<Nanos>,
+    redactor: &mut Option<Redactor>,
+) -> anyhow::Result<Side> {
+    let Named { paths, cpus } = named;
+    let mut load = |path: &PathBuf| {
+        let loaded = load_compared_with(path, cpus.as_ref(), counted_from, redactor);
+        loaded.map_err(|error| match error {
             CompareError::Store(error) => anyhow::Error::from(error),
             asked_wrongly => UsageError(asked_wrongly.to_string()).into(),
         })
@@ -41,7 +101,7 @@ pub fn side(runs: &Path, wanted: &str, redactor: &mut Option<Redactor>) -> anyho
         .iter()
         .map(&mut load)
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let name = match (&redactor, loaded.first(), &cpus) {
+    let name = match (&redactor, loaded.first(), cpus) {
         (Some(_), Some(run), Some(cpus)) => format!("{}@{cpus}", run.label),
         (Some(_), Some(run), None) => run.label.clone(),
         _ => wanted.to_owned(),

@@ -1,7 +1,7 @@
 //! `diff`: settings side by side.
 
-use super::compare_with::{answers, side, without_paths};
-use super::gate::Gates;
+use super::compare_with::{answers, sides, without_paths};
+use super::gate::{Gates, OfRun, tested};
 use super::pictures::{self, Chart};
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -10,10 +10,8 @@ use crate::redact::Redact;
 use clap::Args;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
-use jitterscope_analyze::gate::{GateResult, Quantity, evaluate, evaluate_changes};
 use jitterscope_export::WholeFile;
-use jitterscope_view::compare::{diff_json, load_of_cpus, render};
-use jitterscope_view::load;
+use jitterscope_view::compare::{diff_json, render};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `diff`.
@@ -21,18 +19,21 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 A label with several runs is a sample: its runs are compared with those of the other, run by run. One run \
 says nothing of how runs differ, so that only counts of culprits that the changed settings predict can be \
-decided from it.
+decided from it. The same holds for labels recorded one after the other: alternate the recordings, or use \
+'jitterscope experiment'.
 
   jitterscope diff BASELINE TUNED
   jitterscope diff BASELINE TUNED ISOLATED
   jitterscope diff latest@1 latest@3
+  jitterscope diff 3f9a1c,77b0e2,9d41aa 51c02b,e8f7d3,04be19
   jitterscope diff BASELINE /media/other-host/20261121T120000Z-TUNED-abc123")]
 pub struct DiffArgs {
     /// What to compare with the first of them: labels (all runs that have it), ids, 'latest', folders of
-    /// runs; with @CPUS behind it, of these CPUs only
+    /// runs, or several of them: a,b,c; with @CPUS behind it, of these CPUs only
     #[arg(required = true, num_args = 2.., value_name = "RUNS", add = crate::completion::runs())]
     pub sides: Vec<String>,
-    /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
+    /// The share of a figure that counts as no difference; of stolen shares also 0.1 points, but at most half of the
+    /// first side's
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     pub margin: f64,
     /// Write it as one HTML file, with charts; - is standard output
@@ -73,11 +74,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let mut redactor = args.redact.on.then(Redactor::new);
-    let sides = args
-        .sides
-        .iter()
-        .map(|wanted| side(&runs, wanted, &mut redactor))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let sides = sides(&runs, &args.sides, &mut redactor)?;
     Side::apart(&sides).map_err(|error| UsageError(error.to_string()))?;
     let of_cpus = sides
         .iter()
@@ -116,34 +113,20 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
 
 /// Applies conditions about changes to each comparison, and the others to every run except those of the first side.
 fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
-    let (changes, of_runs): (Vec<_>, Vec<_>) = args
-        .gates
-        .all()
-        .into_iter()
-        .partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
-    let mut results = Vec::new();
-    for against in &found.against {
-        let name = &found.sides[against.side].name;
-        let named = |result: GateResult| GateResult {
-            condition: format!("{name}: {}", result.condition),
-            ..result
-        };
-        results.extend(evaluate_changes(&changes, against).into_iter().map(named));
-    }
     let runs = sides[1..].iter().flat_map(Side::runs);
-    for run in runs.filter(|_| !of_runs.is_empty()) {
-        let path = Path::new(&run.path);
-        let (summary, of) = match &run.only {
-            Some(cpus) => (load_of_cpus(path, cpus)?, format!("@{cpus}")),
-            None => (load(path)?.1, String::new()),
-        };
-        let named = |result: GateResult| GateResult {
-            condition: format!("{} {}{of}: {}", run.label, run.id, result.condition),
-            ..result
-        };
-        results.extend(evaluate(&of_runs, &summary).into_iter().map(named));
-    }
-    args.gates.tell("jitterscope diff", &results)
+    let runs: Vec<OfRun<'_>> = runs
+        .map(|run| {
+            let of = run.only.iter().map(|cpus| format!("@{cpus}"));
+            OfRun {
+                name: format!("{} {}{}", run.label, run.id, of.collect::<String>()),
+                path: Path::new(&run.path),
+                only: run.only.as_ref(),
+            }
+        })
+        .collect();
+    let results = args.gates.of_changes(Some(found), &runs)?;
+    args.gates
+        .tell(&tested("jitterscope diff", Some(found)), &results)
 }
 
 #[cfg(test)]

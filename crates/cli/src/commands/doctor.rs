@@ -1,6 +1,7 @@
 //! `doctor`: what can be observed on this machine.
 
 use super::leftovers::{self, PutRight};
+use super::machine_threshold;
 use super::require;
 use crate::exit::Exit;
 use crate::output;
@@ -9,7 +10,7 @@ use crate::signals;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::SourceSummary;
-use jitterscope_model::{SCHEMA_VERSION, visible};
+use jitterscope_model::{ClockKind, Nanos, SCHEMA_VERSION, visible};
 use jitterscope_platform::Machine;
 use jitterscope_source::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir, status};
@@ -47,6 +48,16 @@ struct DoctorJson<'a, T> {
     removed: &'a [String],
     failed: &'a [String],
     tune: Option<T>,
+    threshold: Option<ThresholdJson>,
+}
+
+#[derive(Serialize)]
+struct ThresholdJson {
+    clock: ClockKind,
+    threshold_ns: Nanos,
+    read_tail_ns: Nanos,
+    store_ns: Nanos,
+    run: String,
 }
 
 /// Runs `doctor`.
@@ -79,6 +90,10 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         failed.push(format!("what tune changed is not known: {error}"));
     }
     let sources = sources(&machine);
+    let threshold = places.runs().ok().and_then(|runs| {
+        let clock = machine_threshold::clock(&machine, None)?;
+        machine_threshold::of_machine(&runs, &machine, clock)
+    });
     if args.json {
         output::json(&DoctorJson {
             schema_version: SCHEMA_VERSION,
@@ -92,9 +107,27 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             removed: &removed,
             failed: &failed,
             tune: tuned.as_ref().ok().map(status_json),
+            threshold: threshold.map(|of| ThresholdJson {
+                clock: of.clock,
+                threshold_ns: of.threshold,
+                read_tail_ns: of.costs.read_tail_ns,
+                store_ns: of.costs.store_ns,
+                run: of.run,
+            }),
         })?;
     } else {
         let mut text = render(&sources, output::style());
+        match &threshold {
+            Some(of) => writeln!(
+                text,
+                "threshold: {} for probes that spin; a clock read takes up to {}, storing a stall up to {} (run {})",
+                of.threshold,
+                of.costs.read_tail_ns,
+                of.costs.store_ns,
+                visible(&of.run)
+            )?,
+            None => writeln!(text, "threshold: the first recording chooses it")?,
+        }
         for what in &removed {
             writeln!(text, "removed: {}", visible(what))?;
         }

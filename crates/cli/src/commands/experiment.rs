@@ -4,6 +4,7 @@ use super::audit::goal_error;
 use super::compare_with::answers;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_earlier::earlier;
+use super::experiment_ending::end;
 use super::experiment_failed::{failed, refused};
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe;
@@ -27,8 +28,8 @@ use jitterscope_experiment::{
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{Goal, StateDir};
-use jitterscope_view::cpus_because;
 use jitterscope_view::experiment as view;
+use jitterscope_view::{Style, cpus_because};
 use std::path::Path;
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
         let known = earlier(args, &runs, &measured.cpus);
-        let reported = estimate(&*change, known.run, &rules, &known.totals);
+        let reported = estimate(&*change, &known, &rules);
         if args.json {
             output::json(&reported)?;
         } else {
@@ -89,13 +90,19 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     } else {
         format!("{asked}; not interleaved")
     };
+    let title = format!("Experiment: {asked}");
     let mut session = session(args, &machine, &runs.join(SESSIONS), asked, &|session| {
         made(session, interleaved)
     })?;
     let mut runner = runner(args, machine, measured, places)?;
     // An environment variable changes nothing on the machine.
     let mut guard = match args.env.is_empty() {
-        true => Some(Guard::start(&args.state_dir, &args.knob, revert, places)?),
+        true => Some(Guard::start(
+            &args.state_dir,
+            change.knobs(),
+            revert,
+            places,
+        )?),
         false => None,
     };
     let mut watcher = Watcher::new(args.quiet, rules.looks);
@@ -119,16 +126,18 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         other => drop(other),
     }
     let outcome = made.map_err(failed)?;
+    let text = |style| {
+        let goes_on = "The same command with --resume goes on.";
+        view::outcome(&outcome, goes_on, style)
+    };
     if args.json {
         output::json(&view::outcome_json(&outcome))?;
     } else {
-        let goes_on = "The same command with --resume goes on.";
-        output::result(&view::outcome(&outcome, goes_on, output::style()))?;
+        output::result(&text(output::style()))?;
     }
-    Ok(if outcome.ended == Ended::Stopped {
-        Exit::Failed
-    } else {
-        Exit::Ok
+    let stopped = outcome.ended == Ended::Stopped;
+    end(args, &title, Some(&outcome), stopped, || {
+        text(Style::default())
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::audit::goal_error;
 use super::experiment_args::ExperimentArgs;
+use super::experiment_ending::end;
 use super::experiment_failed::{failed, refused};
 use super::experiment_runner::runner;
 use super::experiment_session::{SESSIONS, asked, begin, last};
@@ -15,6 +16,7 @@ use jitterscope_experiment::{Arm, BootArm, BootChange, Change, Ended, Experiment
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::Goal;
+use jitterscope_view::Style;
 use jitterscope_view::experiment as view;
 use jitterscope_view::tuning::boot_by_hand;
 use serde::Serialize;
@@ -34,6 +36,7 @@ pub(super) fn run(
     let goal = Goal::to_apply(&machine, measured.cpus.clone()).map_err(goal_error)?;
     let mut change = BootChange::new(&machine, &goal, args.knob.clone()).map_err(refused)?;
     let asked = format!("{}; across a reboot", asked(args, &change, &measured.cpus));
+    let title = format!("Experiment: {asked}");
     let folder = places.runs()?.join(SESSIONS);
     let mut session = open(args, &machine, &folder, asked, &change)?;
     let cpus = measured.cpus.clone();
@@ -50,6 +53,10 @@ pub(super) fn run(
     })
     .map_err(failed)?;
     let next = next(args, &cpus, &change, outcome.ended);
+    let text = |style| {
+        let text = view::outcome(&outcome, "The same command goes on.", style);
+        format!("{text}\n{}\n", next.join("\n"))
+    };
     if args.json {
         let parameters = &change.surroundings().parameters;
         output::json(&AcrossJson {
@@ -58,14 +65,11 @@ pub(super) fn run(
             next: &next,
         })?;
     } else {
-        let goes_on = "The same command goes on.";
-        let text = view::outcome(&outcome, goes_on, output::style());
-        output::result(&format!("{text}\n{}\n", next.join("\n")))?;
+        output::result(&text(output::style()))?;
     }
-    Ok(if outcome.ended == Ended::Stopped {
-        Exit::Failed
-    } else {
-        Exit::Ok
+    let stopped = outcome.ended == Ended::Stopped;
+    end(args, &title, Some(&outcome), stopped, || {
+        text(Style::default())
     })
 }
 

@@ -1,6 +1,7 @@
 //! The arguments of `experiment`.
 
 use super::diff::percent;
+use super::gate::Gates;
 use crate::reading::ClockArgs;
 use crate::units::{duration, some_duration};
 use clap::{Args, ValueEnum, ValueHint};
@@ -18,7 +19,7 @@ pub(super) enum ProbeArg {
     Wakeup,
     /// Threads that pass messages, and how long those take
     Pipeline,
-    /// Nothing: who takes the CPUs from what belongs there (--for)
+    /// Nothing: watches who takes time from the CPUs' owner (--for)
     None,
 }
 
@@ -43,8 +44,8 @@ impl ProbeArg {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "auto"]))]
 #[command(after_help = "\
-Arms take turns in pairs, each in an order drawn by lot. There are looks after 8, 12 and 16 pairs; what is \
-decided then is decided. However it ends, killed or not, the machine is left as it was found.
+Arms alternate in pairs of random order. The results are judged after 8, 12 and 16 pairs; a verdict is \
+final. However it ends, killed or not, the machine is left as it was found.
 
   jitterscope experiment --knob vmstat --dry-run
   jitterscope experiment --knob vmstat,governor --probe wakeup
@@ -98,7 +99,7 @@ pub struct ExperimentArgs {
     /// Measure with this probe
     #[arg(long, value_enum, default_value = "spin", conflicts_with = "command")]
     pub(super) probe: ProbeArg,
-    /// --probe none: what belongs on the CPUs, a thread's name or a process id; the others take it from that
+    /// --probe none: the CPUs' owner, a thread name or a process id
     #[arg(long = "for", value_name = "COMM|PID", conflicts_with = "command")]
     pub(super) owner: Option<String>,
     /// Measure this: how long it takes, and what its threads lose
@@ -121,7 +122,8 @@ pub struct ExperimentArgs {
     /// Pairs before the first look, 8 or more; the others follow in proportion
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(super) pairs: usize,
-    /// The share of a figure that counts as no difference; of stolen shares 0.1 points always do
+    /// The share of a figure that counts as no difference; of stolen shares also 0.1 points, but at most half of the
+    /// baseline's
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent)]
     pub(super) margin: f64,
     /// The longest wait until a change is undone; beyond it the arms do not take turns
@@ -139,6 +141,11 @@ pub struct ExperimentArgs {
     /// Folder of the journal, which remembers what is applied
     #[arg(long, value_name = "DIR", env = "JITTERSCOPE_STATE", default_value = DEFAULT_STATE_DIR)]
     pub(super) state_dir: PathBuf,
+    #[command(flatten)]
+    pub(super) gates: Gates,
+    /// Write the outcome to this file as Markdown, for the summary page of a build
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", value_hint = ValueHint::FilePath)]
+    pub(super) markdown: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

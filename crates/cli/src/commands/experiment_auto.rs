@@ -4,6 +4,7 @@
 use super::audit::goal_error;
 use super::compare_with::answers;
 use super::experiment_args::ExperimentArgs;
+use super::experiment_ending::end;
 use super::experiment_failed::failed;
 use super::experiment_guard::{Guard, Guarded, Revert};
 use super::experiment_probe::probe_runner;
@@ -18,8 +19,8 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, NoChange, NotTried, Observer,
-    Outcome, Runner, Screened, Session, estimate, runs_take, screen,
+    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, Known, NoChange, NotTried,
+    Observer, Outcome, Runner, Screened, Session, estimate, runs_take, screen,
 };
 use jitterscope_model::{AnyVersion, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -27,6 +28,7 @@ use jitterscope_store::RunReader;
 use jitterscope_tune::{
     Goal, InForce, Op, Plan, RunCulprits, Select, Settles, SkipReason, StateDir, plan,
 };
+use jitterscope_view::Style;
 use jitterscope_view::experiment as view;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -195,12 +197,13 @@ pub fn run(
     if args.json {
         output::json(&view::sifted_json(&sifted.shown()))?;
     } else {
-        output::result(&text(&sifted))?;
+        output::result(&text(&sifted, output::style()))?;
     }
-    Ok(if stop.load(Ordering::Relaxed) {
-        Exit::Failed
-    } else {
-        Exit::Ok
+    let title = format!("Experiment: all that is advised for CPU {}", measured.cpus);
+    let confirmed = sifted.confirmed.as_ref();
+    let stopped = stop.load(Ordering::Relaxed);
+    end(args, &title, confirmed, stopped, || {
+        text(&sifted, Style::default())
     })
 }
 
@@ -217,12 +220,16 @@ pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
 /// The longest undoing that leaves time for the runs with all candidates. The time passes twice: before those runs,
 /// because taking effect may last as long, and after them.
 pub(super) fn room(args: &ExperimentArgs, left: Nanos) -> Nanos {
-    Nanos(left.0.saturating_sub(runs_take(args.duration, RUNS).0) / 2)
+    Nanos(
+        left.0
+            .saturating_sub(runs_take(args.duration, None, RUNS).0)
+            / 2,
+    )
 }
 
 /// Refuses a budget that is too small for this many runs.
 fn fits(args: &ExperimentArgs, runs: usize) -> Result<(), UsageError> {
-    let trying = runs_take(args.duration, runs);
+    let trying = runs_take(args.duration, None, runs);
     if args.budget >= trying {
         return Ok(());
     }
@@ -480,7 +487,11 @@ impl Bench<'_> {
         let Bound { args, budget, stop } = self.bound;
         let mut change = self.change(&kept)?;
         let mut rules = rules(args)?;
-        let takes = estimate(&change, Some(args.duration), &rules, &[]);
+        let known = Known {
+            run: Some(args.duration),
+            ..Known::default()
+        };
+        let takes = estimate(&change, &known, &rules);
         let [first, _] = takes.takes_ns.unwrap_or_default();
         if budget.left() < first {
             return Ok(Err(format!(
@@ -524,10 +535,10 @@ impl Bench<'_> {
     }
 }
 
-fn text(sifted: &Sifted) -> String {
-    let outcome = |outcome| view::outcome(outcome, GOES_ON, output::style());
+fn text(sifted: &Sifted, style: Style) -> String {
+    let outcome = |outcome| view::outcome(outcome, GOES_ON, style);
     let mut text = sifted.confirmed.as_ref().map_or_else(String::new, outcome);
-    text.push_str(&view::sifted(&sifted.shown(), output::style()));
+    text.push_str(&view::sifted(&sifted.shown(), style));
     text
 }
 

@@ -17,7 +17,9 @@ use jitterscope_experiment::{
 use jitterscope_model::{CpuSet, Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Goal, RunCulprits, Select, StateDir, plan};
+use jitterscope_tune::{
+    Answer, Effect, Goal, How, Knob, RunCulprits, Select, StateDir, catalogue, plan,
+};
 use jitterscope_view::experiment as view;
 use std::path::PathBuf;
 
@@ -38,27 +40,37 @@ pub fn run(
     let ranked_by = measured.as_ref().map(|(run, _)| run.clone());
     let select = measured.map_or(Select::All, |(_, measured)| Select::RunCulprits(measured));
     let found = plan(machine, &goal, &select, &args.except, false)?;
+    let known = earlier(args, &runs, cpus);
     let left = Nanos(
         args.budget
             .0
-            .saturating_sub(runs_take(args.duration, RUNS).0),
+            .saturating_sub(runs_take(args.duration, known.around, RUNS).0),
     );
-    let (knobs, not_tried) = candidates(&found, args.longest_wait, room(args, left));
+    let room = room(args, left);
+    let (mut chosen, _) = candidates(&found, args.longest_wait, room);
+    let every = plan(machine, &goal, &every(machine, &goal), &args.except, false)?;
+    let (mut knobs, not_tried) = candidates(&every, args.longest_wait, room);
+    match ranked_by {
+        Some(_) => chosen.retain(|knob| knobs.contains(knob)),
+        None => chosen.clone_from(&knobs),
+    }
+    knobs.sort_by_key(|knob| !chosen.contains(knob));
     let undoing = |knob: &String| {
-        let of = found.changes.iter().filter(|change| change.knob == *knob);
+        let of = every.changes.iter().filter(|change| change.knob == *knob);
         of.filter_map(longest_undoing).max().unwrap_or_default()
     };
-    let wait = knobs.iter().map(undoing).max().unwrap_or_default();
+    let wait = chosen.iter().map(undoing).max().unwrap_or_default();
     let step = |what, runs, takes_ns| Step {
         what,
         runs,
         takes_ns,
     };
     let take = |runs: usize, wait: Nanos| {
-        [Nanos(runs_take(args.duration, runs).0.saturating_add(wait.0)); 2]
+        let time = runs_take(args.duration, known.around, runs);
+        [Nanos(time.0.saturating_add(wait.0)); 2]
     };
     let mut steps = vec![step(StepRuns::Without, [RUNS; 2], take(RUNS, Nanos::ZERO))];
-    if !knobs.is_empty() {
+    if !chosen.is_empty() {
         steps.push(step(
             StepRuns::With,
             [RUNS; 2],
@@ -70,15 +82,10 @@ pub fn run(
             StateDir::at(&args.state_dir),
             who(machine),
             goal,
-            knobs.clone(),
+            chosen.clone(),
         )
         .map_err(failed)?;
-        let of = estimate(
-            &change,
-            Some(args.duration),
-            &rules(args)?,
-            &earlier(args, &runs, cpus).totals,
-        );
+        let of = estimate(&change, &known, &rules(args)?);
         let pairs = of.runs.map(|pairs| 2 * pairs);
         steps.push(step(
             StepRuns::Pairs,
@@ -99,6 +106,7 @@ pub fn run(
             .iter()
             .map(|knob| Candidate {
                 knob: knob.clone(),
+                chosen: chosen.contains(knob),
                 undone_within_ns: undoing(knob),
             })
             .collect(),
@@ -115,6 +123,20 @@ pub fn run(
         output::result(&view::auto_plan(&plan, output::style()))?;
     }
     Ok(Exit::Ok)
+}
+
+/// All knobs that an experiment may choose: those that answer a culprit for certain, and can be set now without being
+/// named.
+fn every(machine: &Machine, goal: &Goal) -> Select {
+    let may_be_tried = |knob: &&Knob| {
+        let certain = |answer: &Answer| answer.effect != Effect::Perhaps;
+        knob.is_tame()
+            && knob.how() == How::Now
+            && knob.answers.iter().any(certain)
+            && catalogue::moot(knob, machine, goal).is_none()
+    };
+    let knobs = catalogue::all().filter(may_be_tried);
+    Select::Only(knobs.map(|knob| knob.id.to_owned()).collect())
 }
 
 /// The culprits of the newest run that names some, and its id.

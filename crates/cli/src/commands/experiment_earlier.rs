@@ -3,7 +3,8 @@
 use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_probe::{PERIOD, threshold};
 use super::experiment_runners::timed;
-use jitterscope_analyze::compare::{ComparedRun, Side};
+use jitterscope_analyze::compare::{ComparedRun, Side, Tail};
+use jitterscope_experiment::Known;
 use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
@@ -14,20 +15,22 @@ const EARLIER: usize = 12;
 /// The largest number of runs read to find those.
 const MOST_LOADED: usize = 4 * EARLIER;
 
-/// What is known about future runs.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// The measured time of one run; `None` if unknown.
-    pub run: Option<Nanos>,
-    /// Totals of earlier runs of one setting, newest first.
-    pub totals: Vec<f64>,
-}
+/// Runs of one experiment follow each other within this time; a change and its undoing may lie between them.
+const NEXT_WITHIN: Nanos = Nanos(30_000_000_000);
 
 /// Reads the newest runs of this kind, length and setting.
 pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
     let all = jitterscope_store::list_own(runs).unwrap_or_default();
+    let kind = match args.command.is_empty() {
+        true => args.probe.kind(),
+        false => ProbeKind::Attach,
+    };
+    let around = around(&all, kind);
     if !args.command.is_empty() {
-        return of_command(&args.command, &all);
+        return Known {
+            around,
+            ..of_command(&args.command, &all)
+        };
     }
     let alike = all.iter().rev().filter(|run| {
         is_of_probe(args, cpus, &run.head)
@@ -38,10 +41,32 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
                 .is_none_or(|owner| is_taken_from(owner, run))
             && args.clock.kind().is_none_or(|clock| is_read_by(clock, run))
     });
+    let (totals, unsupported) = totals(alike, |run| run);
     Known {
         run: Some(args.duration),
-        totals: totals(alike, |run| run),
+        around,
+        totals,
+        unsupported,
     }
+}
+
+/// The median time between the measurements of two runs of the same arm that followed each other in an experiment: no
+/// change lies between those.
+fn around(all: &[RunEntry], kind: ProbeKind) -> Option<Nanos> {
+    let is_of_arm = |run: &RunHead| run.label.ends_with("-A") || run.label.ends_with("-B");
+    let between = |pair: &[RunEntry]| {
+        let [first, next] = pair else { return None };
+        let (first, next) = (&first.head, &next.head);
+        let alike = first.label == next.label && is_of_arm(first);
+        let of_kind = first.probe.kind() == Some(kind) && next.probe.kind() == Some(kind);
+        let ended = first.started_realtime_ns + first.figures.duration_ns.0;
+        let time = Nanos(next.started_realtime_ns.checked_sub(ended)?);
+        (alike && of_kind && time < NEXT_WITHIN).then_some(time)
+    };
+    let pairs = all.windows(2).rev();
+    let mut times: Vec<Nanos> = pairs.filter_map(between).take(EARLIER).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
 }
 
 /// The runs of the newest label with runs of this probe on these CPUs, newest first, of any length and setting.
@@ -100,11 +125,12 @@ fn names_owner(line: &[String], owner: &str) -> bool {
             .any(|word| word.strip_prefix("--for=") == Some(owner))
 }
 
-/// The totals of the newest of these runs, and of those with its label and settings, newest first.
+/// The totals of the newest of these runs, and of those with its label and settings, newest first, and the percentiles
+/// that the newest cannot support.
 fn totals<'r>(
     runs: impl Iterator<Item = &'r RunEntry>,
     as_measured: fn(ComparedRun) -> ComparedRun,
-) -> Vec<f64> {
+) -> (Vec<f64>, Vec<Tail>) {
     let mut newest: Option<(&str, ComparedRun)> = None;
     let mut totals = Vec::new();
     let mut loaded = 0;
@@ -130,7 +156,8 @@ fn totals<'r>(
             newest.get_or_insert((&run.head.label, this));
         }
     }
-    totals
+    let unsupported = newest.map(|(_, run)| run.unsupported());
+    (totals, unsupported.unwrap_or_default())
 }
 
 /// Complete runs of exactly this command: its duration is both the length of a run and its total.
@@ -160,9 +187,12 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
         .map(|run| run.head.figures.duration_ns)
         .sum::<Nanos>();
     let mean = took.0.checked_div(of_it.len() as u64);
+    let (totals, unsupported) = totals(of_it.into_iter(), timed);
     Known {
         run: mean.map(Nanos),
-        totals: totals(of_it.into_iter(), timed),
+        around: None,
+        totals,
+        unsupported,
     }
 }
 

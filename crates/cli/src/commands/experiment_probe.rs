@@ -54,11 +54,11 @@ pub(super) fn threshold(args: &ExperimentArgs) -> Nanos {
 pub(super) fn check(args: &ExperimentArgs, cpus: &CpuSet) -> Result<(), UsageError> {
     let reported = match (args.probe, &args.owner, &args.cpus) {
         (ProbeArg::None, None, _) => {
-            "--probe none: name what belongs on the CPUs with --for, for what has most of a CPU may be \
-             another thread in the next run"
+            "--probe none: name the CPUs' owner with --for, because the thread that has most of a CPU may \
+             be another one in the next run"
         }
         (ProbeArg::Spin | ProbeArg::Wakeup | ProbeArg::Pipeline, Some(_), _) => {
-            "--for goes with --probe none: a probe is itself what its CPU belongs to"
+            "--for goes with --probe none: a probe is itself the owner of its CPU"
         }
         (ProbeArg::Pipeline, _, None) if !args.knob.is_empty() || args.auto => {
             "--probe pipeline: say with --cpus where its threads run, for knobs are set for those CPUs"

@@ -2,7 +2,7 @@
 
 use jitterscope_experiment::ExperimentError;
 use jitterscope_platform::Machine;
-use jitterscope_tune::{MachineHands, OnDrift, StateDir, StateError, rollback_only, status};
+use jitterscope_tune::{HostWriter, OnDrift, StateDir, StateError, rollback_only, status};
 use std::time::{Duration, Instant};
 
 /// How long to wait for another process's lock on the journal.
@@ -21,7 +21,7 @@ pub fn undo(machine: &Machine, dir: &StateDir, knobs: &[String]) -> Result<(), E
         if ours.is_empty() {
             return Ok(());
         }
-        match rollback_only(&mut MachineHands::new(machine), dir, &ours, &mut |_| {
+        match rollback_only(&mut HostWriter::new(machine), dir, &ours, &mut |_| {
             OnDrift::Keep
         }) {
             Ok(report) if report.unsettled().next().is_none() => return Ok(()),

@@ -5,14 +5,17 @@ use crate::output;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::RunSummary;
+use jitterscope_analyze::compare::Diff;
 use jitterscope_analyze::gate::{
-    Condition, GateResult, GateVerdict, Limit, Operator, Quantity, evaluate, parse,
+    Condition, GateReason, GateResult, GateVerdict, Limit, Operator, Quantity, evaluate,
+    evaluate_changes, parse,
 };
 use jitterscope_export::WholeFile;
-use jitterscope_model::Nanos;
-use jitterscope_view::junit::junit;
-use jitterscope_view::{gate_note, gate_reason, gate_value};
-use std::path::PathBuf;
+use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_view::compare::load_of_cpus;
+use jitterscope_view::junit::{Tested, junit};
+use jitterscope_view::{gate_outcome, load};
+use std::path::{Path, PathBuf};
 
 /// What makes a run fail.
 #[derive(Args, Clone, Debug, Default)]
@@ -34,6 +37,15 @@ fn conditions(text: &str) -> Result<Conditions, String> {
     parse(text)
         .map(Conditions)
         .map_err(|error| error.to_string())
+}
+
+/// A run that conditions are about.
+pub struct OfRun<'a> {
+    /// Its label and id.
+    pub name: String,
+    pub path: &'a Path,
+    /// If not all of its CPUs are meant.
+    pub only: Option<&'a CpuSet>,
 }
 
 impl Gates {
@@ -84,37 +96,75 @@ impl Gates {
                 ..result
             }));
         }
-        let suite = format!("jitterscope {} {}", summary.run.label, summary.run.id);
-        Ok(match self.tell(&suite, &results)? {
+        let run = &summary.run;
+        let tested = Tested {
+            name: format!("jitterscope {} {}", run.label, run.id),
+            hostname: run.hostname.clone(),
+            started_realtime_ns: run.started_realtime_ns,
+            took: run.duration_ns,
+        };
+        Ok(match self.tell(&tested, &results)? {
             Exit::Ok => otherwise,
             gate => gate,
         })
+    }
+
+    /// Evaluates conditions about changes on each comparison, and the others on each of `runs`. Without a comparison
+    /// nothing is decided.
+    ///
+    /// # Errors
+    /// A run cannot be read.
+    pub fn of_changes(
+        &self,
+        found: Option<&Diff>,
+        runs: &[OfRun<'_>],
+    ) -> anyhow::Result<Vec<GateResult>> {
+        let Some(found) = found else {
+            let undecided = |condition: Condition| GateResult {
+                condition: condition.to_string(),
+                verdict: GateVerdict::Undecided,
+                value: None,
+                why: Some(GateReason::NothingCompared),
+                note: None,
+            };
+            return Ok(self.all().into_iter().map(undecided).collect());
+        };
+        let (changes, of_runs): (Vec<_>, Vec<_>) = self
+            .all()
+            .into_iter()
+            .partition(|condition| matches!(condition.quantity, Quantity::Worse(_)));
+        let named = |name: &str, results: Vec<GateResult>| {
+            let named = move |result: GateResult| GateResult {
+                condition: format!("{name}: {}", result.condition),
+                ..result
+            };
+            results.into_iter().map(named).collect::<Vec<_>>()
+        };
+        let mut results = Vec::new();
+        for against in &found.against {
+            let name = &found.sides[against.side].name;
+            results.extend(named(name, evaluate_changes(&changes, against)));
+        }
+        for run in runs.iter().filter(|_| !of_runs.is_empty()) {
+            let summary = match run.only {
+                Some(cpus) => load_of_cpus(run.path, cpus)?,
+                None => load(run.path)?.1,
+            };
+            results.extend(named(&run.name, evaluate(&of_runs, &summary)));
+        }
+        Ok(results)
     }
 
     /// Prints the outcomes and returns the exit code: exceeded takes precedence over undecided.
     ///
     /// # Errors
     /// The file of `--junit` cannot be written.
-    pub fn tell(&self, suite: &str, results: &[GateResult]) -> anyhow::Result<Exit> {
+    pub fn tell(&self, tested: &Tested, results: &[GateResult]) -> anyhow::Result<Exit> {
         for result in results {
-            let value = gate_value(result.value);
-            output::talk(match result.verdict {
-                GateVerdict::Kept => match &result.note {
-                    None => format!("{}: {value}, kept", result.condition),
-                    Some(note) => {
-                        format!("{}: {value}, kept: {}", result.condition, gate_note(note))
-                    }
-                },
-                GateVerdict::Exceeded => format!("{}: {value}, exceeded", result.condition),
-                GateVerdict::Undecided => format!(
-                    "{}: {value}, cannot be decided: {}",
-                    result.condition,
-                    result.why.as_ref().map(gate_reason).unwrap_or_default()
-                ),
-            });
+            output::talk(format!("{}: {}", result.condition, gate_outcome(result)));
         }
         if let Some(path) = &self.junit {
-            let text = junit(suite, results)?;
+            let text = junit(tested, results)?;
             let failed = || format!("--junit {}", path.display());
             WholeFile::open(path)
                 .and_then(|file| file.write(text.as_bytes()))
@@ -125,6 +175,25 @@ impl Gates {
             GateVerdict::Exceeded => Exit::Exceeded,
             GateVerdict::Undecided => Exit::Unavailable,
         })
+    }
+}
+
+/// What conditions about a comparison are about.
+pub fn tested(name: &str, found: Option<&Diff>) -> Tested {
+    let sides = found.iter().flat_map(|found| &found.sides);
+    let runs: Vec<_> = sides.flat_map(|side| &side.runs).collect();
+    Tested {
+        name: name.to_owned(),
+        hostname: runs
+            .last()
+            .map(|run| run.hostname.clone())
+            .unwrap_or_default(),
+        started_realtime_ns: runs
+            .iter()
+            .map(|run| run.started_realtime_ns)
+            .min()
+            .unwrap_or(0),
+        took: runs.iter().map(|run| run.duration_ns).sum(),
     }
 }
 

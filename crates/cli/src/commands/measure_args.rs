@@ -27,59 +27,34 @@ impl EventsArg {
     }
 }
 
-/// What the probes of CPUs take.
+/// What every recording of CPUs takes.
 #[derive(Args, Debug)]
 pub struct MeasureArgs {
-    /// none: what belongs on the CPUs, a process by its number or all threads of a name, also those that begin
-    /// later [default: on each CPU the thread that has most of it during the warm-up]
-    #[arg(long = "for", value_name = "COMM|PID")]
-    pub owner: Option<String>,
-    /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: those that tune keeps undisturbed, else the
-    /// isolated ones, else the highest]
+    /// CPUs to measure: 0-3,5 or 0-31:2, 'all', 'isolated' [default: CPUs that tune isolated, else the isolated ones,
+    /// else the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,
-    /// How long to spin at least before that; what happens then does not count [default: 50ms]
+    /// Make this many runs, one after the other, all with the same label: runs show how runs differ
+    #[arg(long, value_name = "N", default_value = "1", hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["json", "output"])]
+    pub repeat: u32,
+    /// How long to measure at least before that; this time does not count [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub warmup: Option<Nanos>,
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// wakeup: time between deadlines, 50us to 1s [default: 1ms]
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub period: Option<Nanos>,
-    /// wakeup: keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
-    #[arg(long)]
-    pub hold_latency: bool,
-    /// wakeup: measure an idle CPU too, to compare with
-    #[arg(long)]
-    pub idle_control: bool,
     /// Length of a reporting interval [default: a sixtieth of the duration, 100ms to 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Nanos>,
-    /// Measure in the class SCHED_FIFO at this priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
-    pub priority: Option<u32>,
     /// Name of this configuration, for comparing runs [default: the probe]
     #[arg(long, short, value_name = "NAME", add = crate::completion::labels())]
     pub label: Option<String>,
-    /// Only measure: record no kernel events, name nobody
-    #[arg(long)]
-    pub no_trace: bool,
     /// Which kernel events to record; each record takes time from the measured CPU
-    #[arg(
-        long,
-        value_enum,
-        value_name = "GRAIN",
-        default_value = "all",
-        conflicts_with = "no_trace"
-    )]
+    #[arg(long, value_enum, value_name = "GRAIN", default_value = "all")]
     pub events: EventsArg,
-    /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
-    /// kernel does for others: work items, softirqs, interrupts. May be repeated
-    #[arg(long, value_name = "FUNCTION|culprit", conflicts_with = "no_trace")]
-    pub graph: Vec<String>,
     #[command(flatten)]
     pub kept: KeptArgs,
     /// End with code 4 unless this source is available (see doctor); may be repeated
@@ -88,7 +63,7 @@ pub struct MeasureArgs {
     /// End with code 3 if a stall is longer than this: short for --fail-if 'max>TIME'
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub fail_above: Option<Nanos>,
-    /// Print all that is known, on as many lines as it takes
+    /// Print the full report
     #[arg(long)]
     pub full: bool,
     #[command(flatten)]
@@ -99,6 +74,37 @@ pub struct MeasureArgs {
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// What a recording with a probe takes as well.
+#[derive(Args, Debug)]
+pub struct ProbedArgs {
+    #[command(flatten)]
+    pub all: MeasureArgs,
+    /// Measure in the class SCHED_FIFO at this priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub priority: Option<u32>,
+    /// Only measure: record no kernel events, name nobody
+    #[arg(long, conflicts_with = "events")]
+    pub no_trace: bool,
+    /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
+    /// kernel does for others: work items, softirqs, interrupts. May be repeated
+    #[arg(long, value_name = "FUNCTION|culprit", conflicts_with = "no_trace")]
+    pub graph: Vec<String>,
+}
+
+/// What the wake-up probe takes beyond [`ProbedArgs`].
+#[derive(Args, Debug)]
+pub struct SleepArgs {
+    /// Time between deadlines, 50us to 1s
+    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = period)]
+    pub period: Nanos,
+    /// Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while measuring
+    #[arg(long)]
+    pub hold_latency: bool,
+    /// Measure an idle CPU too, to compare with
+    #[arg(long)]
+    pub idle_control: bool,
 }
 
 fn interval(text: &str) -> Result<Nanos, String> {

@@ -1,51 +1,34 @@
-//! `record --probe none`: watches what takes CPUs from their owners.
+//! `record none`: watches what takes CPUs from their owners.
 
-use super::leftovers;
-use super::machine_tuning;
-use super::measure_args::MeasureArgs;
-use super::outputs::{of_recording, tell, told_by_target};
-use super::recording_args::kib;
-use super::report::{Form, print_run};
+use super::outputs::{of_recording, told_by_target};
+use super::record::{PassiveArgs, conclude, prepare, settings};
+use super::repeat::repeated;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
 use jitterscope_model::{Nanos, ProbeKind};
-use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_recording::{
-    Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings, WriterThread,
-    record_passive,
+    Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive,
 };
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
-use std::sync::atomic::AtomicBool;
 
 const THRESHOLD: Nanos = Nanos(300);
 /// The default time for finding the owners.
 const LOOK: Nanos = Nanos(500_000_000);
 const LABEL: &str = "passive";
 
-/// Runs `record --probe none`.
+/// Runs `record none`.
 ///
 /// # Errors
 /// There are no kernel events, the CPUs have no owner, or the report cannot be printed.
-pub(super) fn run(
-    args: &MeasureArgs,
-    places: &Places,
-    (machine, stop): (&Machine, &AtomicBool),
-    (cpus, owners): (CpuChoice, Owners),
-) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &PassiveArgs, places: &Places) -> anyhow::Result<Exit> {
+    let owners = owners(args)?;
+    let args = &args.all;
+    let (machine, stop, cpus) = prepare(args, ProbeKind::Passive, places)?;
     let settings = PassiveRecordSettings {
-        run: RunSettings {
-            clock: args.reading.clock.kind(),
-            trace_buffer_kib: kib(args.kept.trace_buffer),
-            trace_limit_bytes: args.kept.trace_limit,
-            tuning: machine_tuning::of(machine, &cpus.cpus),
-            writer: WriterThread::default(),
-            label: args.label.clone().unwrap_or_else(|| LABEL.to_owned()),
-            runs_dir: places.runs()?,
-            command_line: crate::given::given(),
-        },
+        run: settings(args, &machine, &cpus.cpus, LABEL, places)?,
         owners,
         duration: args.duration,
         look: args.warmup.unwrap_or(LOOK),
@@ -56,44 +39,24 @@ pub(super) fn run(
         cpus,
         events: args.events.grain(),
     };
-    let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
-    let outcome = record_passive(
-        machine,
-        &settings,
-        of_recording(&args.kept.output),
-        stop,
-        &mut line,
-    );
-    line.clear();
-    let outcome = outcome.map_err(usage_if_asked_wrongly)?;
-    let summary = print_run(
-        &outcome.path,
-        outcome.manifest,
-        Form::of(args.json, args.full),
-    )?;
-    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
-    leftovers::tell_left_behind(outcome.taken_down);
-    args.gates.hold(args.fail_above, &summary, delivered)
+    repeated(args.repeat, &stop, || {
+        let mut line = ProgressLine::new(args.quiet, ProbeKind::Passive);
+        let outputs = of_recording(&args.kept.output);
+        let outcome = record_passive(&machine, &settings, outputs, &stop, &mut line);
+        line.clear();
+        conclude(args, outcome.map_err(usage_if_asked_wrongly)?)
+    })
 }
 
-/// The owners; refuses arguments that need a probe.
+/// The owners.
 ///
 /// # Errors
 /// The arguments contradict each other.
-pub(super) fn owners(args: &MeasureArgs) -> Result<Owners, UsageError> {
-    if args.no_trace {
-        let text =
-            "--no-trace leaves nothing to record without a probe: only kernel events tell what ran";
-        return Err(UsageError(text.into()));
-    }
-    if args.priority.is_some() {
-        return Err(UsageError(
-            "--priority is that of a probe, and there is none with --probe none".into(),
-        ));
-    }
+fn owners(args: &PassiveArgs) -> Result<Owners, UsageError> {
     let Some(owner) = args.owner.as_deref() else {
-        if args.warmup == Some(Nanos::ZERO) {
-            let text = "--warmup 0 leaves no time to see who has the CPUs; name what belongs there with --for";
+        if args.all.warmup == Some(Nanos::ZERO) {
+            let text =
+                "--warmup 0 leaves no time to see who has the CPUs; name the owner with --for";
             return Err(UsageError(text.into()));
         }
         return Ok(Owners::Largest);

@@ -58,7 +58,7 @@ pub enum ReportArg {
     mut_arg("label", |arg| arg.short('t')),
     mut_arg("threshold", |arg| arg.short(None).long("slow-above")),
     mut_arg("interval", |arg| arg.long("reporting")),
-    mut_arg("output", |arg| arg.short(None).long("to").visible_alias(None)),
+    mut_arg("output", |arg| arg.short(None).long("to")),
     after_help = "Letters are perf-workshop's. With -i, -w or -n, -i iterations of -n records are sent, \
                   the first -w of them as warm-up. Its -s, threads that spin to disturb the others, is \
                   left out: to measure under load, start the load beside it; selftest injects \
@@ -182,13 +182,7 @@ pub struct PipelineArgs {
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = reporting, help_heading = "Output")]
     pub interval: Nanos,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(
-        short,
-        long,
-        visible_alias = "to",
-        value_name = "TARGET",
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "TARGET", help_heading = "Output")]
     pub output: Vec<Destination>,
     /// End with code 3 if a message took longer than this from its intended time
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]

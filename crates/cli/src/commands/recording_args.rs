@@ -14,7 +14,7 @@ pub struct KeptArgs {
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
-    #[arg(short, long = "output", visible_alias = "to", value_name = "TARGET")]
+    #[arg(short, long = "output", value_name = "TARGET")]
     pub output: Vec<Destination>,
 }
 

@@ -85,7 +85,7 @@ pub struct SljtestArgs {
     /// else the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
-    /// List the significant periods of the outliers, for each culprit where the kernel's events can be had
+    /// List the significant periods of the outliers, for each culprit if kernel events are available
     #[arg(long)]
     pub periods: bool,
     /// Name of this configuration, for comparing runs

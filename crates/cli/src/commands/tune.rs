@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    DEFAULT_STATE_DIR, Drift, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Plan, PlanError,
+    DEFAULT_STATE_DIR, Drift, Goal, HostWriter, Interrupts, OnDrift, OnRefusal, Plan, PlanError,
     Profile, RollbackError, Select, StateDir, Who, apply, catalogue, plan, rollback, rollback_only,
     status,
 };
@@ -249,7 +249,7 @@ fn run_apply(args: &ApplyArgs, places: &Places) -> anyhow::Result<Exit> {
     } else {
         OnRefusal::GoOn
     };
-    let mut hands = MachineHands::new(&machine);
+    let mut hands = HostWriter::new(&machine);
     let report = apply(
         &mut hands,
         &StateDir::at(&args.state.state_dir),
@@ -358,7 +358,7 @@ fn run_rollback(args: &RollbackArgs) -> anyhow::Result<Exit> {
             },
         }
     };
-    let hands = &mut MachineHands::new(&machine);
+    let hands = &mut HostWriter::new(&machine);
     let report = match args.only.as_slice() {
         [] => rollback(hands, &dir, &mut decide)?,
         only => rollback_only(hands, &dir, only, &mut decide).map_err(|e| match e {

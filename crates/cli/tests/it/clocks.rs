@@ -74,10 +74,7 @@ fn recordings_read_the_clock_that_is_asked_for() {
     if live::can_trace() {
         let pid = std::process::id().to_string();
         by_the_slow_clock(runs, &["attach", "--pid", &pid, "-d", "1s"]);
-        by_the_slow_clock(
-            runs,
-            &["record", "--probe", "none", "--for", &pid, "-d", "1s"],
-        );
+        by_the_slow_clock(runs, &["record", "none", "--for", &pid, "-d", "1s"]);
     }
     let dry = [
         "experiment",

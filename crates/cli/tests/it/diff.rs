@@ -149,10 +149,7 @@ fn one_run_of_each_decides_what_was_predicted_and_nothing_else() {
         printed.contains("tuning.settings.vmstat: 1 in A, 60 in B"),
         "{printed}"
     );
-    assert!(
-        printed.contains("stolen is undecided: one run of each"),
-        "{printed}"
-    );
+    assert!(printed.contains("no verdict: one run of each"), "{printed}");
 }
 
 #[test]
@@ -219,6 +216,73 @@ fn labels_are_samples_and_samples_decide() {
     }
 }
 
+/// As users record: first the baseline, then the change.
+#[test]
+fn labels_recorded_one_after_the_other_get_no_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let (before, after) = (with_stat_interval("1"), with_stat_interval("60"));
+    for at in 0..5u32 {
+        let [first, then] = [0, 600].map(|from| from + u64::from(at) * 60);
+        let busy = ten_seconds(true, 20 + at, 9_000);
+        store(&busy, "BASELINE", first, dir.path(), Some(&before));
+        let quiet = ten_seconds(false, 5 + at % 2, 9_000);
+        store(&quiet, "TUNED", then, dir.path(), Some(&after));
+    }
+    let found = json(&diff(dir.path(), &["BASELINE", "TUNED", "--json"]));
+    assert_eq!(total(&found)["verdict"], "inconclusive");
+    assert_eq!(total(&found)["undecided"]["because"], "one_after_the_other");
+    assert!(total(&found)["change"].as_f64().unwrap() < -0.5);
+    assert!(total(&found)["interval"].is_null(), "{}", total(&found));
+    assert_eq!(culprit(&found, "rival")["verdict"], "inconclusive");
+    // What the changed knob removes is decided by its count.
+    let work = culprit(&found, "vmstat_update");
+    assert_eq!(
+        (&work["predicted"], &work["verdict"]),
+        (&true.into(), &"better".into())
+    );
+    let printed = text(&diff(dir.path(), &["BASELINE", "TUNED"]));
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        printed.contains("no verdict: recorded one after the other")
+            && printed.contains("jitterscope experiment"),
+        "{printed}"
+    );
+    // The difference and its exposure come first.
+    let [difference, verdict] = ["A is 5 runs, 49", "no verdict"].map(|of| printed.find(of));
+    assert!(difference.is_some() && difference < verdict, "{printed}");
+    let gate = diff(
+        dir.path(),
+        &["BASELINE", "TUNED", "--fail-if", "worse(total)"],
+    );
+    let said = String::from_utf8_lossy(&gate.stderr);
+    assert_eq!(gate.status.code(), Some(4), "{said}");
+    assert!(said.contains("one after the other"), "{said}");
+}
+
+#[test]
+fn a_side_is_a_list_of_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..4u32 {
+        let of = |label: &str, threads, offset| {
+            let run = ten_seconds(true, threads + at, 9_000);
+            let label = format!("{label}{at}");
+            store(&run, &label, u64::from(at) * 60 + offset, dir.path(), None);
+        };
+        of("A", 20, 0);
+        of("B", 5, 30);
+    }
+    let lists = ["A0,A1,A2,A3", "B0,B1, B2,B3"];
+    let found = json(&diff(dir.path(), &[lists[0], lists[1], "--json"]));
+    assert_eq!(found["sides"][1]["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(total(&found)["verdict"], "better", "{}", total(&found));
+    let twice = refused(&diff(dir.path(), &["A0,A1,A0", "B0"]));
+    assert!(twice.contains("more than once"), "{twice}");
+    let absent = diff(dir.path(), &["A0,NONE", "B0"]);
+    assert_eq!(absent.status.code(), Some(1));
+    let on_cpu = json(&diff(dir.path(), &["A0,A1@1", "B0,B1@1", "--json"]));
+    assert_eq!(on_cpu["sides"][0]["runs"].as_array().unwrap().len(), 2);
+}
+
 #[test]
 fn what_cannot_be_compared_is_not_judged() {
     let dir = tempfile::tempdir().unwrap();
@@ -227,7 +291,8 @@ fn what_cannot_be_compared_is_not_judged() {
     let mut coarse = busy(&[0, 1]);
     coarse.manifest.probe.threshold_ns = Nanos(5_000);
     store(&coarse, "COARSE", 120, dir.path(), None);
-    for other in ["WAKEUP", "COARSE"] {
+    {
+        let other = "WAKEUP";
         let found = json(&diff(dir.path(), &["SPIN", other, "--json"]));
         let figures = found["against"][0]["figures"].as_array().unwrap();
         assert!(figures.iter().all(|row| row["comparison"].is_null()));
@@ -244,7 +309,18 @@ fn what_cannot_be_compared_is_not_judged() {
             .count();
         assert_eq!((printed.status.code(), said), (Some(4), 2), "{other}");
     }
-    assert!(text(&diff(dir.path(), &["SPIN", "COARSE"])).contains("the same --threshold"));
+    // Stalls of both count from the longer threshold on.
+    let found = json(&diff(dir.path(), &["SPIN", "COARSE", "--json"]));
+    let threshold = &found["against"][0]["conditions"][0];
+    assert_eq!(
+        (&threshold["what"], &threshold["incomparable"]),
+        (&"threshold".into(), &false.into())
+    );
+    let change = total(&found)["change"].as_f64().unwrap();
+    assert!(change.abs() < 0.02, "{}", total(&found));
+    let printed = text(&diff(dir.path(), &["SPIN", "COARSE"]));
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("counted from the longer one"), "{printed}");
     let cpus = json(&diff(dir.path(), &["SPIN@0", "SPIN@1", "--json"]));
     assert_eq!(
         (&cpus["sides"][0]["cpus"], &cpus["sides"][1]["cpus"]),
@@ -494,10 +570,16 @@ fn conditions_decide_the_exit_code() {
     ]);
     assert_eq!(found, 3);
     let text = std::fs::read_to_string(&junit).unwrap();
-    assert!(
-        text.contains(r#"tests="2" failures="1" errors="1""#),
-        "{text}"
-    );
+    for wanted in [
+        r#"tests="2""#,
+        r#"failures="1" errors="1""#,
+        r#"<failure message="9.00 us, exceeded"#,
+        "hostname=",
+        "timestamp=",
+        "time=",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }
 
 /// Two watched CPUs whose owner wants to run half of the time, and a rival that takes the CPU.

@@ -107,38 +107,113 @@ fn spin(time: Duration) {
     }
 }
 
-/// A freezer of version 1. Dropping it thaws its members, moves them up and removes it.
-struct Freezer(PathBuf);
+/// The freezer of a control group of either version. Dropping it thaws its members, moves them up and removes it.
+struct Freezer {
+    folder: PathBuf,
+    file: &'static str,
+    /// What freezes, and what thaws.
+    states: [&'static str; 2],
+}
 
 impl Freezer {
-    fn make() -> Option<Freezer> {
-        let root = Path::new("/sys/fs/cgroup/freezer");
+    const OLD: [&str; 4] = ["freezer", "freezer.state", "FROZEN", "THAWED"];
+    const UNIFIED: [&str; 4] = ["unified", "cgroup.freeze", "1", "0"];
+
+    fn make([mounted, file, frozen, thawed]: [&'static str; 4]) -> Option<Freezer> {
+        let root = Path::new("/sys/fs/cgroup").join(mounted);
         let folder = root.join(format!("jitterscope-test-{}", std::process::id()));
-        if fs::create_dir(&folder).is_err() || !folder.join("freezer.state").exists() {
+        if fs::create_dir(&folder).is_err() || !folder.join(file).exists() {
             let _ = fs::remove_dir(&folder);
-            jitterscope_testing::skip("no control group of version 1 with a freezer");
+            jitterscope_testing::skip(&format!("no control group with {file} in {mounted}"));
             return None;
         }
-        Some(Freezer(folder))
+        Some(Freezer {
+            folder,
+            file,
+            states: [frozen, thawed],
+        })
     }
 
-    fn set(&self, state: &str) {
-        fs::write(self.0.join("freezer.state"), state).unwrap();
+    fn take(&self, pid: u32) {
+        fs::write(self.folder.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    fn freeze(&self, length: Duration) {
+        for (state, then) in self.states.into_iter().zip([length, Duration::ZERO]) {
+            fs::write(self.folder.join(self.file), state).unwrap();
+            std::thread::sleep(then);
+        }
     }
 }
 
 impl Drop for Freezer {
     fn drop(&mut self) {
-        let _ = fs::write(self.0.join("freezer.state"), "THAWED");
-        for pid in fs::read_to_string(self.0.join("cgroup.procs"))
+        let _ = fs::write(self.folder.join(self.file), self.states[1]);
+        for pid in fs::read_to_string(self.folder.join("cgroup.procs"))
             .unwrap_or_default()
             .lines()
         {
-            let _ = fs::write("/sys/fs/cgroup/freezer/cgroup.procs", pid);
+            let _ = fs::write(self.folder.join("../cgroup.procs"), pid);
         }
         let until = Instant::now() + Duration::from_secs(5);
-        while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+        while fs::remove_dir(&self.folder).is_err() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Version 1 leaves a sleeping thread where it is, version 2 wakes it; both interrupt a running one.
+#[test]
+fn a_followed_thread_that_is_frozen_is_stopped_and_not_asleep() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let spins = "while :; do :; done";
+    let sleeps = "while :; do sleep 0.05; done";
+    for version in [Freezer::OLD, Freezer::UNIFIED] {
+        for script in [spins, sleeps] {
+            let Some(freezer) = Freezer::make(version) else {
+                continue;
+            };
+            let mut shell = Command::new("sh")
+                .args(["-c", script])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap();
+            freezer.take(shell.id());
+            let runs = tempfile::tempdir().unwrap();
+            let follower = Command::new(program())
+                .env("JITTERSCOPE_RUNS", runs.path())
+                .args(["attach", "--pid", &shell.id().to_string()])
+                .args(["-d", "4s", "--json", "-q"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let until = Instant::now() + Duration::from_secs(20);
+            while live::instances_of(follower.id()) == 0 {
+                assert!(Instant::now() < until, "it does not record");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            std::thread::sleep(Duration::from_millis(1500));
+            for _ in 0..2 {
+                freezer.freeze(Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            let output = follower.wait_with_output().unwrap();
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+            let report = report(&output);
+            let threads = report["threads"].as_array().unwrap();
+            let own = threads.iter().find(|thread| thread["tid"] == shell.id());
+            let own = own.unwrap();
+            println!("{version:?} {script}: {own:#}");
+            // Without a record, the end of the turn in which it was frozen counts: up to 100 ms later.
+            let stopped = own["stopped_ns"].as_u64().unwrap();
+            assert!(stopped > 600_000_000, "{version:?} {script}: {own:#}");
+            assert_replays(runs.path(), &report);
         }
     }
 }
@@ -149,16 +224,14 @@ fn a_recording_that_is_frozen_blames_neither_the_idle_task_nor_the_host() {
     if !can_trace() {
         return;
     }
-    let Some(freezer) = Freezer::make() else {
+    let Some(freezer) = Freezer::make(Freezer::OLD) else {
         return;
     };
     let runs = tempfile::tempdir().unwrap();
     let recorder = start_recording(runs.path(), "4s");
     until_it_measures(recorder.id());
-    fs::write(freezer.0.join("cgroup.procs"), recorder.id().to_string()).unwrap();
-    freezer.set("FROZEN");
-    std::thread::sleep(Duration::from_millis(500));
-    freezer.set("THAWED");
+    freezer.take(recorder.id());
+    freezer.freeze(Duration::from_millis(500));
     let report = report(&recorder.wait_with_output().unwrap());
     for row in rows(&report) {
         println!("{} {} {}", row["kind"], row["name"], row["total_ns"]);

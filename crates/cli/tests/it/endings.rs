@@ -95,6 +95,47 @@ fn children(pid: u32) -> Vec<u32> {
 const SHORT: &str = "--duration 300ms --warmup 50ms";
 
 #[test]
+fn repeated_runs_are_all_kept_and_ctrl_c_ends_the_last() {
+    if !can_trace() {
+        return;
+    }
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let done = shell(
+        dir.path(),
+        &format!("exec \"$J\" record {SHORT} --repeat 2 --label TWICE"),
+    );
+    assert!(done.status.success(), "{}", stderr(&done));
+    let stored = runs(dir.path());
+    assert_eq!(stored.len(), 2);
+    // A machine has one threshold.
+    let threshold = |run: &serde_json::Value| {
+        let report = ["report", run["id"].as_str().unwrap(), "--json"];
+        json(&jitterscope(dir.path(), &report))["probe"]["threshold_ns"].as_u64()
+    };
+    assert!(threshold(&stored[0]) <= threshold(&stored[1]), "{stored:?}");
+    let doctor = json(&jitterscope(dir.path(), &["doctor", "--json"]));
+    assert_eq!(
+        doctor["threshold"]["threshold_ns"].as_u64(),
+        threshold(&stored[1]),
+        "{doctor:#}"
+    );
+    let line = "exec \"$J\" record --duration 30s --repeat 3 --label LONG";
+    let mut child = shell_command(dir.path(), line)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    begun(&child);
+    send(child.id(), "INT");
+    assert!(wait(&mut child).success());
+    let stored = runs(dir.path());
+    assert_eq!(stored.len(), 3, "the run that Ctrl-C ended is kept");
+    assert_eq!(stored[2]["interrupted"], true);
+}
+
+#[test]
 fn a_full_or_closed_stderr_stops_nothing() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();

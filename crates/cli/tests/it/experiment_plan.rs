@@ -249,7 +249,7 @@ fn a_dry_run_of_a_command_says_its_time_by_an_earlier_run_of_it() {
         "{printed}"
     );
     assert!(
-        printed.contains("8 pairs of runs, in an order drawn by lot; up to 16"),
+        printed.contains("8 pairs of runs, each in random order; up to 16"),
         "{printed}"
     );
     let wrong = run(

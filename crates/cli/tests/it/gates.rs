@@ -98,6 +98,35 @@ fn a_percentile_that_rests_on_too_little_is_no_shorter_than_a_lower_one() {
     );
 }
 
+/// 9 % of the time wait for 5 ms and more: if the percentile is 5 ms, such a stall comes once in some fifteen minutes.
+#[test]
+fn a_single_long_stall_decides_a_percentile_that_it_exceeds_by_far() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut scenario = Scenario::new(&[1]);
+    let rival = part(thread("rival", 99), 916_000_000);
+    scenario.stall(1, 10_000, vec![rival]);
+    let mut run = scenario.finish();
+    run.manifest.label = "RUN".into();
+    store(&run, dir.path());
+    holds(
+        dir.path(),
+        &["report", "RUN"],
+        &[
+            ("wait.p99.9>5ms", 3, "wait.p99.9>5ms: 906 ms, exceeded"),
+            ("wait.p99.9>500ms", 3, "906 ms, exceeded"),
+            (
+                "wait.p99.9>600ms",
+                4,
+                "906 ms, cannot be decided: the estimate rests on less than one",
+            ),
+            ("wait.p99.9>1s", 4, "906 ms, cannot be decided"),
+            ("wait.p99.9<5ms", 0, "kept"),
+            // Less than a tenth of the time.
+            ("wait.p90>5ms", 0, "kept"),
+        ],
+    );
+}
+
 #[test]
 fn what_a_missing_source_would_have_shown_is_not_kept() {
     let plain = stored_with(|_| {});
@@ -327,13 +356,14 @@ fn nothing_became_worse_only_where_everything_is_known_not_to_have() {
         for n in 0..8 {
             let mut run = rivals(label);
             run.manifest.attributed = attributed;
-            run.manifest.clock_start.realtime_ns += (at + n) * 1_000_000_000;
+            // Alternately.
+            run.manifest.clock_start.realtime_ns += (at + 10 * n) * 1_000_000_000;
             store(&run, dir.path());
         }
     };
     several("SAME", 100, true);
-    several("AGAIN", 200, true);
-    several("BLIND", 300, false);
+    several("AGAIN", 102, true);
+    several("BLIND", 104, false);
     holds(
         dir.path(),
         &["diff", "SAME", "AGAIN"],

@@ -30,6 +30,7 @@ mod disturbed;
 mod doubt;
 mod endings;
 mod experiment;
+mod experiment_gates;
 mod experiment_plan;
 mod filled_memory;
 mod fronts;

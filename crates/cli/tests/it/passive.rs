@@ -1,4 +1,4 @@
-//! `record --probe none` as users run it. Real recordings need root and tracefs; without them, the tests print a note
+//! `record none` as users run it. Real recordings need root and tracefs; without them, the tests print a note
 //! and are skipped.
 
 use crate::live;
@@ -39,8 +39,7 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
     let spinner = Spinner::start(&cpu);
     let pid = spinner.0.id().to_string();
     let args = [
-        "record", "--probe", "none", "--cpus", &cpu, "--for", &pid, "-d", "1s", "-l", "MINE",
-        "--json",
+        "record", "none", "--cpus", &cpu, "--for", &pid, "-d", "1s", "-l", "MINE", "--json",
     ];
     let output = jitterscope(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -65,14 +64,14 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
         text
     };
     let full = [
-        "What belongs on CPU",
+        "The owner of CPU",
         "not visible passively",
         "ran instead",
         "WHO STOLE IT",
     ];
     shown(&["report", "MINE", "--full"], &full);
     let screen = [
-        "What belongs on CPU",
+        "The owner of CPU",
         "The longest, ",
         " belongs to sh (tid ",
         "max  culprit",
@@ -175,9 +174,7 @@ fn without_root_it_says_what_is_missing_and_what_to_do() {
     let copy = dir.path().join("jitterscope");
     std::fs::copy(program(), &copy).unwrap();
     let output = Command::new(&copy)
-        .args([
-            "record", "--probe", "none", "--for", "sh", "-d", "1s", "--runs",
-        ])
+        .args(["record", "none", "--for", "sh", "-d", "1s", "--runs"])
         .arg(&runs)
         .uid(65_534)
         .gid(65_534)

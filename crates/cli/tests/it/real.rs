@@ -398,6 +398,40 @@ fn a_full_disk_is_found_before_measuring() {
     assert!(stderr(&output).contains("MiB free"), "{}", stderr(&output));
 }
 
+/// Beside another thread, the throttled time ends when the injector raises the quota, without a record.
+#[test]
+fn a_quota_is_named_beside_a_busy_thread() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    if !Path::new("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists() {
+        jitterscope_testing::skip("no control group of version 1 with a cpu controller");
+        return;
+    }
+    let cpu = highest_cpu().to_string();
+    let spawned = Command::new("nice")
+        .args(["-n", "19", "taskset", "-c", &cpu])
+        .args(["sh", "-c", "while :; do :; done"])
+        .spawn();
+    let Ok(mut busy) = spawned else {
+        jitterscope_testing::skip("there is no nice");
+        return;
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let output = jitterscope(dir.path(), &["selftest", "--only", "quota", "--json"]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let report = json(&output);
+    let row = &report["rows"][0];
+    println!("{report:#}");
+    assert_eq!(
+        (&row["kind"], &row["passed"]),
+        (&"quota".into(), &true.into()),
+        "{report:#}"
+    );
+}
+
 #[test]
 fn known_disturbances_are_found_and_named() {
     let _turn = turn();
@@ -450,7 +484,9 @@ fn known_disturbances_are_found_and_named() {
             other => panic!("{kind} neither ran nor was skipped, or both: {other:?}"),
         }
     }
-    for kind in ["fifo", "timer", "stop"] {
+    let limits = Path::new("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists();
+    let certain = ["fifo", "timer", "stop"].into_iter();
+    for kind in certain.chain(limits.then_some("quota")) {
         let too_busy =
             of("skipped", kind).is_some_and(|skipped| skipped["cause"]["id"] == "too-busy");
         assert!(

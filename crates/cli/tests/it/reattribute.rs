@@ -114,7 +114,7 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
             "--messages",
             "20000",
         ],
-        &["record", "--probe", "none", "-d", "1s"],
+        &["record", "none", "-d", "1s"],
         &["attach", "--", "sh", "-c", busy],
     ];
     for args in recordings {

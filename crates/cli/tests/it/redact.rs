@@ -145,16 +145,11 @@ fn manifest(clock: ClockReading) -> RunManifest {
 
 fn machine() -> MachineState {
     let mut state = MachineState::default();
-    state.kernel.boot_line = Reading::Value(mark("boot"));
-    state.firmware.product = Reading::Value(mark("product"));
-    state.interrupts.rows = vec![InterruptRow {
-        actions: mark("device"),
-        ..InterruptRow::default()
-    }];
-    state.cpusets.groups = vec![CpusetGroup {
-        path: mark("container"),
-        ..CpusetGroup::default()
-    }];
+    let settings = &mut state.settings;
+    settings.put("kernel.boot_line", [MachineEntry::new(mark("boot"))]);
+    settings.put("firmware.product", [MachineEntry::new(mark("product"))]);
+    settings.put("interrupts", [MachineEntry::new("0").of(mark("device"))]);
+    settings.put("cpusets", [MachineEntry::new("1").of(mark("container"))]);
     let apply = TuningApply {
         user: Some(mark("user")),
         command: mark("command"),

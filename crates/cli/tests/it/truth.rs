@@ -536,6 +536,11 @@ fn a_followed_real_time_thread_is_reported_as_throttled() {
 
 /// A thread with 2 ms in each 10 ms that always wants to run. `None`, with a note on stderr, if the kernel refuses.
 fn deadline_spinner() -> Option<Owned> {
+    in_deadline_class(&["sh", "-c", "while :; do :; done"])
+}
+
+/// A command in the deadline class, 2 of each 10 ms.
+fn in_deadline_class(command: &[&str]) -> Option<Owned> {
     let parameters = [
         "--sched-runtime",
         "2000000",
@@ -547,7 +552,8 @@ fn deadline_spinner() -> Option<Owned> {
     let spawned = Command::new("chrt")
         .arg("-d")
         .args(parameters)
-        .args(["0", "sh", "-c", "while :; do :; done"])
+        .arg("0")
+        .args(command)
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn();
@@ -567,7 +573,7 @@ fn deadline_spinner() -> Option<Owned> {
             .read_to_string(&mut said)
             .unwrap();
         jitterscope_testing::skip(&format!(
-            "no thread of the deadline class can be had here ({status}): {}",
+            "this machine refuses a thread of the deadline class ({status}): {}",
             said.trim()
         ));
         return None;
@@ -629,6 +635,45 @@ fn a_followed_deadline_thread_is_reported_to_have_used_up_its_own_budget() {
         .sum();
     assert!(idle * 50 < waited, "waited for {waited} ns: {listed:?}");
     assert_eq!(total(&listed, "quota"), 0, "{listed:?}");
+    assert_replays(runs.path(), &report);
+}
+
+#[test]
+fn a_deadline_thread_that_gives_up_its_periods_is_reported_so() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    // System call 24 is sched_yield on x86-64, 124 elsewhere.
+    let number = if cfg!(target_arch = "x86_64") {
+        24
+    } else {
+        124
+    };
+    let script =
+        format!("while (1) {{ for (my $i = 0; $i < 2000; $i++) {{}} syscall({number}); }}");
+    let Some(thread) = in_deadline_class(&["perl", "-e", &script]) else {
+        return;
+    };
+    let runs = tempfile::tempdir().unwrap();
+    let pid = thread.0.id().to_string();
+    let output = jitterscope(
+        runs.path(),
+        &["attach", "--pid", &pid, "-d", "3s", "--json", "-q"],
+    );
+    drop(thread);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let listed = culprits(&report);
+    let waited = report["threads"][0]["waiting_ns"].as_u64().unwrap();
+    let of = |name: &str| -> u64 {
+        let named = listed.iter().filter(|(_, of, _)| of == name);
+        named.map(|(.., ns)| ns).sum()
+    };
+    println!("waited for {waited} ns: {listed:?}");
+    // All except interrupts, and the budget where other threads delayed it.
+    assert!(of("yielded its period") * 10 > waited * 8, "{listed:?}");
+    assert!(of("deadline budget") * 10 < waited, "{listed:?}");
     assert_replays(runs.path(), &report);
 }
 

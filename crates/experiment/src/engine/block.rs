@@ -63,7 +63,7 @@ impl Engine<'_> {
                     .measured(arm, self.runs[arm as usize].len(), runs);
             }
         }
-        let found = self.compare(Design::Unpaired, ALPHA)?;
+        let found = self.compare(Design::Blocks, ALPHA)?;
         self.decide(&found, runs);
         Ok(self.outcome(Ended::LastLook, false, Some(found)))
     }

@@ -9,7 +9,7 @@ mod common;
 mod processes;
 mod simulated;
 
-use jitterscope_analyze::compare::{Against, Design, DiffRules, Side, Verdict, diff};
+use jitterscope_analyze::compare::{Against, DiffRules, Side, Verdict, diff};
 use jitterscope_experiment::{Arm, Asked, Ended, Outcome};
 use processes::{ALL, CULPRITS, PLAIN, Process, Setting};
 use simulated::{KNOB, answers, experiment, labels, name};
@@ -48,7 +48,7 @@ impl Claims {
                 .iter()
                 .flatten()
                 .filter(move |row| row.predicted == predicted);
-            rows.into_iter().any(|row| is_direction(row.verdict()))
+            rows.into_iter().any(|row| is_direction(row.verdict))
         };
         // An earlier look's decision stays, whatever the last look shows.
         let earlier = |total: bool| {
@@ -102,12 +102,8 @@ fn equal_labels(process: Process) {
     let mut claims = Claims::default();
     for seed in 0..400 {
         let sides = labels(process, seed * 17 + 3, PLAIN);
-        let rules = DiffRules {
-            design: Design::Unpaired,
-            ..DiffRules::default()
-        };
         claims.add(
-            &diff(&sides, rules, &[KNOB.to_owned()], &answers).against[0],
+            &diff(&sides, DiffRules::default(), &[KNOB.to_owned()], &answers).against[0],
             &[],
         );
     }
@@ -130,7 +126,7 @@ fn injected(process: Process) {
                 .and_then(|diff| diff.against[0].culprits.as_ref());
             let row =
                 rows.and_then(|rows| rows.iter().find(|row| row.subject.name() == name(CULPRITS)));
-            found += usize::from(row.is_some_and(|row| row.verdict() == Verdict::Worse));
+            found += usize::from(row.is_some_and(|row| row.verdict == Verdict::Worse));
         }
         println!("{process:?}, {} predicted: {found} of 100", knobs.len());
         assert!(found >= FEWEST_FOUND, "{process:?}: {found} of 100");

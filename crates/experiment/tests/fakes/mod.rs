@@ -125,6 +125,10 @@ pub struct Bench {
     pub failing: Vec<usize>,
     /// Whether the length of the other stalls varies randomly between runs.
     pub swings: bool,
+    /// The length of the culprit that the knob should remove, instead of about 5 us.
+    pub length: Option<u64>,
+    /// The share of that time that a thread takes over with the knob.
+    pub taken_over: f64,
     /// Whether the culprit that the knob should remove stays with it, and varies in length between runs.
     pub stays: bool,
     pub of_a: usize,
@@ -147,6 +151,8 @@ impl Bench {
             lost: Vec::new(),
             failing: Vec::new(),
             swings: false,
+            length: None,
+            taken_over: 0.0,
             stays: false,
             of_a: 0,
             stop_after: None,
@@ -194,7 +200,12 @@ impl Runner for Bench {
         for second in 0..10u64 {
             if with {
                 let length = (4_000 + self.random.below(2_000)) * restless;
+                let length = self.length.map_or(length, |longer| longer + length);
                 let part = part(item("vmstat_update"), length);
+                scenario.stall(1, second * 1_000_000 + 100, vec![part]);
+            } else if let Some(length) = self.length.filter(|_| self.taken_over > 0.0) {
+                let length = (length as f64 * self.taken_over) as u64 + self.random.below(2_000);
+                let part = part(thread("other", 77), length);
                 scenario.stall(1, second * 1_000_000 + 100, vec![part]);
             }
             if drains {
@@ -202,10 +213,12 @@ impl Runner for Bench {
                 scenario.stall(1, second * 1_000_000 + 500, vec![part]);
             }
             for n in 0..20 {
+                // After the long ones.
+                let at = second * 1_000_000 + 100_000 + n * 10_000;
                 let cost = if arm == Arm::B { self.costs } else { 1.0 };
                 let length = ((8_000 + self.random.below(4_000)) as f64 * cost) as u64 * swing;
                 let part = part(thread("rival", 99), length);
-                scenario.stall(1, second * 1_000_000 + 1000 + n * 10_000, vec![part]);
+                scenario.stall(1, at, vec![part]);
             }
         }
         let mut scenario = scenario.finish();
@@ -288,7 +301,7 @@ pub fn experiment(
 
 pub fn experiment_by(
     rules: Rules,
-    machine: &mut Fake,
+    machine: &mut dyn Change,
     bench: &mut Bench,
     session: &mut Session,
 ) -> Result<Outcome, ExperimentError> {

@@ -44,7 +44,13 @@ fn blocks_resume_where_they_stopped_unless_the_machine_rebooted() {
         );
         let of = |arm: Arm| bench.arms.iter().filter(|made| **made == arm).count();
         assert_eq!([of(Arm::A), of(Arm::B)], [8 - had[0], 8 - had[1]]);
-        assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
+        // The total has no verdict: whatever drifted meanwhile is in it.
+        assert_eq!(
+            outcome.verified,
+            Verified::CulpritsOnly,
+            "{:?}",
+            outcome.decisions
+        );
         assert!(!machine.applied.get());
     }
     // Everything that a reboot changes would be part of the difference.
@@ -161,7 +167,12 @@ fn across_a_reboot_each_boot_makes_its_arm() {
     );
     assert_eq!(bench.arms, [Arm::B; 8]);
     assert_eq!(outcome.left_out_runs, 2);
-    assert_eq!(outcome.verified, Verified::Yes, "{:?}", outcome.decisions);
+    assert_eq!(
+        outcome.verified,
+        Verified::CulpritsOnly,
+        "{:?}",
+        outcome.decisions
+    );
 }
 
 #[test]

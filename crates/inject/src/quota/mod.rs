@@ -30,6 +30,8 @@ const LONGEST: Nanos = Nanos(100_000_000);
 const PATIENCE: Nanos = Nanos(3_000_000_000);
 /// A recorder reads the threads' groups once a second.
 const UNTIL_SEEN: Duration = Duration::from_millis(1300);
+/// How long the group stays after the last injection, so that a recorder reads its counts.
+const UNTIL_COUNTED: Duration = Duration::from_millis(150);
 
 pub(super) fn availability(
     machine: &Machine,
@@ -80,6 +82,15 @@ impl Quota {
             waited: false,
             held: settings.length + USED_UP_AFTER,
         })
+    }
+}
+
+impl Drop for Quota {
+    /// A recorder reads a group's counts in turns of 50 ms, and those of a removed group are lost.
+    fn drop(&mut self) {
+        if self.waited {
+            std::thread::sleep(UNTIL_COUNTED);
+        }
     }
 }
 

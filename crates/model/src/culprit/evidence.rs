@@ -30,6 +30,8 @@ open_words! {
         /// On a virtual machine: the interrupt was due, by the grid of the tick or by its sender's record, the thread
         /// ran with interrupts enabled, and the interrupt came late.
         LateInterruptInVm = "an interrupt came later than it was due, on a virtual machine",
+        /// On a virtual machine: the thread had the CPU for longer than the scheduler charged it for.
+        UnchargedInVm = "sched_switch; sched_stat_runtime charged the thread for less, on a virtual machine",
         /// The kernel counted stolen time while the CPU stood still before an interrupt.
         StealCountBeforeInterrupt = "time before the first event; /proc/stat counted stolen time meanwhile",
         /// The CPU stood still before an interrupt, and there is a hypervisor.

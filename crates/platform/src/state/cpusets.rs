@@ -1,9 +1,8 @@
 //! cpusets of both cgroup versions.
 
-use super::{cpu_list, cut, switch, text};
+use super::files::{cut, value};
 use crate::machine::Machine;
-use crate::topology::Topology;
-use jitterscope_model::{CpuSet, CpusetGroup, Cpusets, Hierarchy, Reading};
+use jitterscope_model::{CpuSet, FileForm, MachineEntry, MachineSettings, Reading, Scalar};
 
 /// Groups kept at most.
 const MOST: usize = 256;
@@ -12,25 +11,44 @@ const LOOKED_AT: usize = 4096;
 /// The longest path kept, in bytes.
 const LONGEST: usize = 256;
 
-pub(super) fn read(machine: &Machine, topology: &Topology) -> Cpusets {
-    let mut found = Cpusets {
-        own: topology.cpuset.clone().into(),
-        ..Cpusets::default()
-    };
+/// The groups that restrict their CPUs or have them exclusively.
+#[derive(Default)]
+struct Found {
+    cpus: Vec<MachineEntry>,
+    effective: Vec<MachineEntry>,
+    exclusive: Vec<MachineEntry>,
+    balanced: Vec<MachineEntry>,
+    omitted: u64,
+}
+
+pub(super) fn read(machine: &Machine, settings: &mut MachineSettings) {
+    let mut found = Found::default();
     if machine.exists("/sys/fs/cgroup/cpuset/cpuset.cpus") {
-        walk(machine, "/sys/fs/cgroup/cpuset", Hierarchy::V1, &mut found);
+        walk(machine, "/sys/fs/cgroup/cpuset", &mut found);
     }
     let unified = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
         .into_iter()
         .find(|root| machine.exists(format!("{root}/cgroup.controllers")));
     if let Some(root) = unified {
-        walk(machine, root, Hierarchy::V2, &mut found);
+        walk(machine, root, &mut found);
     }
-    found
+    settings.put("cpusets", found.cpus);
+    for (name, mut entries) in [
+        ("cpusets.effective", found.effective),
+        ("cpusets.exclusive", found.exclusive),
+        ("cpusets.balanced", found.balanced),
+    ] {
+        // Each file exists in one version of cgroups only.
+        entries.retain(|entry| entry.is != Reading::Absent);
+        settings.put(name, entries);
+    }
+    if found.omitted > 0 {
+        settings.put("cpusets.omitted", [MachineEntry::new(found.omitted)]);
+    }
 }
 
 /// Reads all groups below `root`, parents before their children, and keeps the significant ones.
-fn walk(machine: &Machine, root: &str, hierarchy: Hierarchy, found: &mut Cpusets) {
+fn walk(machine: &Machine, root: &str, found: &mut Found) {
     let mut looked_at = 0;
     // Each with the CPUs of its parent.
     let mut open: Vec<(String, Option<CpuSet>)> = vec![(String::new(), None)];
@@ -41,15 +59,37 @@ fn walk(machine: &Machine, root: &str, hierarchy: Hierarchy, found: &mut Cpusets
             return;
         }
         let folder = format!("{root}{path}");
-        let group = group(machine, &folder, &path, &hierarchy);
-        let has = match &group.effective {
-            Reading::Absent => group.cpus.value(),
-            known => known.value(),
-        }
-        .cloned();
-        if parents.is_some() && says_something(&group, parents.as_ref()) {
-            if found.groups.len() < MOST {
-                found.groups.push(group);
+        let file = |name: &str, form| -> MachineEntry {
+            let entry = MachineEntry::from(value(machine, &format!("{folder}/{name}"), form));
+            entry.of(cut(path.clone(), LONGEST))
+        };
+        let mut cpus = file("cpuset.cpus", FileForm::Cpus);
+        cpus.with = file("cpuset.cpus.partition", FileForm::Text)
+            .text()
+            .filter(|kind| *kind != "member")
+            .map(str::to_owned);
+        let effective = match file("cpuset.cpus.effective", FileForm::Cpus) {
+            entry if entry.is == Reading::Absent => file("cpuset.effective_cpus", FileForm::Cpus),
+            entry => entry,
+        };
+        let exclusive = file("cpuset.cpu_exclusive", FileForm::Switch);
+        let balanced = file("cpuset.sched_load_balance", FileForm::Switch);
+        let set = |entry: &MachineEntry| -> Option<CpuSet> { entry.text()?.parse().ok() };
+        let has = match &effective.is {
+            Reading::Absent => set(&cpus),
+            _ => set(&effective),
+        };
+        let asked = set(&cpus).filter(|cpus| !cpus.is_empty());
+        let says_something = asked.is_some_and(|cpus| Some(cpus) != parents)
+            || cpus.with.is_some()
+            || exclusive.is == Reading::Value(Scalar::Switch(true))
+            || balanced.is == Reading::Value(Scalar::Switch(false));
+        if parents.is_some() && says_something {
+            if found.cpus.len() < MOST {
+                found.cpus.push(cpus);
+                found.effective.push(effective);
+                found.exclusive.push(exclusive);
+                found.balanced.push(balanced);
             } else {
                 found.omitted += 1;
             }
@@ -65,41 +105,16 @@ fn walk(machine: &Machine, root: &str, hierarchy: Hierarchy, found: &mut Cpusets
     }
 }
 
-fn group(machine: &Machine, folder: &str, path: &str, hierarchy: &Hierarchy) -> CpusetGroup {
-    let file = |name: &str| format!("{folder}/{name}");
-    let mut group = CpusetGroup {
-        path: cut(path.to_owned(), LONGEST),
-        hierarchy: hierarchy.clone(),
-        cpus: cpu_list(machine, &file("cpuset.cpus")),
-        ..CpusetGroup::default()
-    };
-    if *hierarchy == Hierarchy::V1 {
-        group.effective = cpu_list(machine, &file("cpuset.effective_cpus"));
-        group.exclusive = switch(machine, &file("cpuset.cpu_exclusive"));
-        group.balanced = switch(machine, &file("cpuset.sched_load_balance"));
-    } else {
-        group.effective = cpu_list(machine, &file("cpuset.cpus.effective"));
-        group.partition = text(machine, &file("cpuset.cpus.partition"));
-    }
-    group
-}
-
-/// Whether a group restricts its CPUs, or has them exclusively.
-fn says_something(group: &CpusetGroup, parents: Option<&CpuSet>) -> bool {
-    let asked = group.cpus.value().filter(|cpus| !cpus.is_empty());
-    asked.is_some_and(|cpus| Some(cpus) != parents)
-        || group
-            .partition
-            .value()
-            .is_some_and(|partition| partition != "member")
-        || group.exclusive == Reading::Value(true)
-        || group.balanced == Reading::Value(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::state::fake;
+
+    fn settings(machine: &Machine) -> MachineSettings {
+        let mut settings = MachineSettings::default();
+        read(machine, &mut settings);
+        settings
+    }
 
     #[test]
     fn what_restricts_or_reserves_is_kept() {
@@ -114,14 +129,17 @@ mod tests {
             ("/sys/fs/cgroup/quiet/cpuset.cpus.effective", "6-7\n"),
             ("/sys/fs/cgroup/quiet/cpuset.cpus.partition", "isolated\n"),
         ]);
-        let found = read(&machine, &Topology::default());
-        let paths: Vec<&str> = found.groups.iter().map(|g| g.path.as_str()).collect();
+        let found = settings(&machine);
+        let groups = found.get("cpusets");
+        let paths: Vec<_> = groups.iter().map(|g| g.of.as_deref().unwrap()).collect();
         assert_eq!(paths, ["/plain/deep", "/quiet"]);
-        assert_eq!(found.groups[1].partition, Reading::Value("isolated".into()));
+        assert_eq!(groups[0].with, None);
         assert_eq!(
-            (found.groups[1].hierarchy.clone(), found.omitted),
-            (Hierarchy::V2, 0)
+            (groups[1].text(), groups[1].with.as_deref()),
+            (Some("6-7"), Some("isolated"))
         );
+        assert_eq!(found.get("cpusets.effective")[0].of, groups[1].of);
+        assert_eq!(found.get("cpusets.omitted"), []);
     }
 
     #[test]
@@ -134,13 +152,15 @@ mod tests {
             ("/sys/fs/cgroup/cpuset/shield/cpuset.cpus", "3\n"),
             ("/sys/fs/cgroup/cpuset/shield/cpuset.cpu_exclusive", "1\n"),
         ]);
-        let found = read(&machine, &Topology::default());
-        assert_eq!(found.groups.len(), 1);
+        let found = settings(&machine);
+        let groups = found.get("cpusets");
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].of.as_deref(), Some("/shield"));
+        let exclusive = &found.get("cpusets.exclusive")[0];
         assert_eq!(
-            (found.groups[0].path.as_str(), &found.groups[0].hierarchy),
-            ("/shield", &Hierarchy::V1)
+            (&exclusive.of, &exclusive.is),
+            (&groups[0].of, &Reading::Value(true.into()))
         );
-        assert_eq!(found.groups[0].exclusive, Reading::Value(true));
     }
 
     #[test]
@@ -158,12 +178,9 @@ mod tests {
         files.extend(
             (0..300).map(|n| (format!("/sys/fs/cgroup/c{n}/cpuset.cpus"), "1\n".to_owned())),
         );
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(p, t)| (p.as_str(), t.as_str()))
-            .collect();
         let (_dir, machine) = fake::machine(&files);
-        let found = read(&machine, &Topology::default());
-        assert_eq!((found.groups.len(), found.omitted), (MOST, 44));
+        let found = settings(&machine);
+        assert_eq!(found.get("cpusets").len(), MOST);
+        assert_eq!(found.value("cpusets.omitted"), Some(&44u64.into()));
     }
 }

@@ -1,51 +1,55 @@
 //! Interrupts of devices, from `/proc/irq` and `/sys/kernel/irq`.
 
-use super::{cpu_list, cpu_mask, cut, text};
+use super::files::{cut, value};
 use crate::machine::Machine;
-use jitterscope_model::{InterruptRow, Interrupts, Reading};
+use jitterscope_model::{FileForm, MachineEntry, MachineSettings, Reading, Scalar};
 
 /// Interrupts kept at most: machines with many cards have some thousand.
 const MOST: usize = 4096;
 /// The longest list of names kept, in bytes.
 const LONGEST: usize = 128;
 
-pub(super) fn read(machine: &Machine) -> Interrupts {
+pub(super) fn read(machine: &Machine, settings: &mut MachineSettings) {
     let mut numbers: Vec<u32> = machine
         .list("/proc/irq")
         .iter()
         .filter_map(|name| name.parse().ok())
         .collect();
     numbers.sort_unstable();
-    let mut found = Interrupts {
-        default_affinity: cpu_mask(machine, "/proc/irq/default_smp_affinity"),
-        ..Interrupts::default()
-    };
+    let (mut allowed, mut effective, mut omitted) = (Vec::new(), Vec::new(), 0u64);
     for irq in numbers {
-        if found.rows.len() == MOST {
-            found.omitted += 1;
+        if allowed.len() == MOST {
+            omitted += 1;
             continue;
         }
         let Some(actions) = actions(machine, irq) else {
             continue;
         };
-        found.rows.push(InterruptRow {
-            irq,
-            actions: cut(actions, LONGEST),
-            affinity: cpu_list(machine, &format!("/proc/irq/{irq}/smp_affinity_list")),
-            effective: match cpu_list(machine, &format!("/proc/irq/{irq}/effective_affinity_list"))
-            {
-                Reading::Value(cpus) if cpus.is_empty() => Reading::Absent,
-                known => known,
-            },
-        });
+        let entry = |file: &str| MachineEntry {
+            of: Some(cut(actions.clone(), LONGEST)),
+            number: Some(irq),
+            is: value(machine, &format!("/proc/irq/{irq}/{file}"), FileForm::Cpus),
+            ..MachineEntry::default()
+        };
+        allowed.push(entry("smp_affinity_list"));
+        effective.push(entry("effective_affinity_list"));
     }
-    found
+    effective.retain(|entry| entry.is != Reading::Absent && entry.text() != Some(""));
+    settings.put("interrupts", allowed);
+    settings.put("interrupts.effective", effective);
+    if omitted > 0 {
+        settings.put("interrupts.omitted", [MachineEntry::new(omitted)]);
+    }
 }
 
 /// The names of its handlers; `None` if it has none.
 fn actions(machine: &Machine, irq: u32) -> Option<String> {
-    match text(machine, &format!("/sys/kernel/irq/{irq}/actions")) {
-        Reading::Value(actions) => Some(actions),
+    match value(
+        machine,
+        &format!("/sys/kernel/irq/{irq}/actions"),
+        FileForm::Text,
+    ) {
+        Reading::Value(Scalar::Text(actions)) => Some(actions),
         // An empty file means no handler; an older kernel has one folder per handler.
         Reading::Absent if !machine.exists(format!("/sys/kernel/irq/{irq}")) => {
             let names = machine.list(format!("/proc/irq/{irq}"));
@@ -64,12 +68,15 @@ mod tests {
     use super::*;
     use crate::state::fake;
 
+    fn settings(machine: &Machine) -> MachineSettings {
+        let mut settings = MachineSettings::default();
+        read(machine, &mut settings);
+        settings
+    }
+
     #[test]
     fn thousands_are_cut_off_and_counted() {
-        let mut files = vec![(
-            "/proc/irq/default_smp_affinity".to_owned(),
-            "ff\n".to_owned(),
-        )];
+        let mut files: Vec<(String, String)> = Vec::new();
         for irq in 0..4100 {
             files.push((
                 format!("/proc/irq/{irq}/smp_affinity_list"),
@@ -85,21 +92,18 @@ mod tests {
             ));
         }
         files.push(("/sys/kernel/irq/0/actions".into(), "\n".into()));
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(p, t)| (p.as_str(), t.as_str()))
-            .collect();
         let (_dir, machine) = fake::machine(&files);
-        let found = read(&machine);
-        assert_eq!(found.default_affinity.value().unwrap().to_string(), "0-7");
+        let found = settings(&machine);
         // One has no handler; three exceed the limit.
-        assert_eq!((found.rows.len(), found.omitted), (MOST, 3));
+        assert_eq!(found.get("interrupts").len(), MOST);
+        assert_eq!(found.value("interrupts.omitted"), Some(&3u64.into()));
+        let first = &found.get("interrupts")[0];
         assert_eq!(
-            (found.rows[0].irq, found.rows[0].actions.as_str()),
-            (1, "nvme0q1")
+            (first.number, first.of.as_deref(), first.text()),
+            (Some(1), Some("nvme0q1"), Some("0-63"))
         );
-        assert_eq!(found.rows[0].effective.value().unwrap().to_string(), "5");
-        assert!(serde_json::to_string(&found).unwrap().len() < 500 << 10);
+        assert_eq!(found.get("interrupts.effective")[0].text(), Some("5"));
+        assert!(serde_json::to_string(&found).unwrap().len() < 700 << 10);
     }
 
     #[test]
@@ -107,9 +111,10 @@ mod tests {
         let (dir, machine) = fake::machine(&[("/proc/irq/9/smp_affinity_list", "0\n")]);
         std::fs::create_dir(dir.path().join("proc/irq/9/acpi")).unwrap();
         std::fs::create_dir(dir.path().join("proc/irq/10")).unwrap();
-        let found = read(&machine);
-        assert_eq!(found.rows.len(), 1);
-        assert_eq!(found.rows[0].actions, "acpi");
-        assert_eq!(found.rows[0].effective, Reading::Absent);
+        let found = settings(&machine);
+        let rows = found.get("interrupts");
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].of.as_deref(), Some("acpi"));
+        assert_eq!(found.get("interrupts.effective"), []);
     }
 }

@@ -1,10 +1,10 @@
-//! The kernel: its version, build options and boot settings.
+//! The options of the kernel's build.
 
-use super::{chosen, cut, missing, switch, text};
+use super::files::cut;
+use super::missing;
 use crate::machine::Machine;
 use flate2::read::GzDecoder;
-use jitterscope_model::{HostFacts, KernelState, Reading};
-use std::collections::BTreeMap;
+use jitterscope_model::{MachineEntry, MachineSettings, Reading};
 use std::io::Read;
 
 /// Options that affect stalls. Options that are not set are left out.
@@ -45,52 +45,17 @@ const OPTIONS: [&str; 33] = [
 ];
 /// The largest configuration that is read, in bytes: real ones have 300 KiB.
 const LARGEST: u64 = 8 << 20;
-const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities";
-const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
-pub(super) fn read(machine: &Machine, host: &HostFacts) -> KernelState {
-    KernelState {
-        release: host.kernel_release.clone(),
-        version: host.kernel_version.clone(),
-        arch: host.arch.clone(),
-        boot_line: text(machine, "/proc/cmdline"),
-        hypervisor: host.hypervisor.clone().into(),
-        preemption: text(machine, "/sys/kernel/debug/sched/preempt").map(|text| {
-            // The active mode is in parentheses: `none voluntary (full)`.
-            let mode = text
-                .split_once('(')
-                .and_then(|(_, rest)| rest.split_once(')'));
-            mode.map_or_else(|| text.clone(), |(mode, _)| mode.to_owned())
-        }),
-        realtime: switch(machine, "/sys/kernel/realtime"),
-        config: config(machine, &host.kernel_release),
-        clocksource: text(machine, &format!("{CLOCKSOURCE}/current_clocksource")),
-        clocksources: text(machine, &format!("{CLOCKSOURCE}/available_clocksource"))
-            .map(|text| text.split_whitespace().map(str::to_owned).collect()),
-        mitigations: mitigations(machine),
-    }
-}
-
-fn mitigations(machine: &Machine) -> Reading<BTreeMap<String, String>> {
-    let known: BTreeMap<String, String> = machine
-        .list(VULNERABILITIES)
-        .into_iter()
-        .filter_map(|name| {
-            let state = text(machine, &format!("{VULNERABILITIES}/{name}"))
-                .value()?
-                .clone();
-            Some((name, cut(chosen(state), 256)))
-        })
-        .collect();
-    if known.is_empty() {
-        Reading::Absent
-    } else {
-        Reading::Value(known)
-    }
+pub(super) fn read(machine: &Machine, release: &str, settings: &mut MachineSettings) {
+    let entries = match config(machine, release) {
+        Reading::Value(options) => options,
+        why => vec![why.and_then(|_| Reading::Absent).into()],
+    };
+    settings.put("kernel.config", entries);
 }
 
 /// The configuration of the running kernel: first the kernel's own copy, then the distribution's file.
-fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>> {
+fn config(machine: &Machine, release: &str) -> Reading<Vec<MachineEntry>> {
     let own = std::fs::File::open(machine.path("/proc/config.gz"));
     if let Ok(file) = own {
         let mut plain = String::new();
@@ -119,11 +84,11 @@ fn config(machine: &Machine, release: &str) -> Reading<BTreeMap<String, String>>
     last
 }
 
-fn options(text: &str) -> BTreeMap<String, String> {
+fn options(text: &str) -> Vec<MachineEntry> {
     text.lines()
         .filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='))
         .filter(|(name, _)| OPTIONS.binary_search(name).is_ok())
-        .map(|(name, value)| (name.to_owned(), cut(value.to_owned(), 64)))
+        .map(|(name, value)| MachineEntry::new(cut(value.to_owned(), 64)).of(name))
         .collect()
 }
 
@@ -148,49 +113,32 @@ mod tests {
             ("/boot/config-6.1", "CONFIG_HZ=100\n"),
         ];
         let (dir, machine) = fake::machine(&files);
-        let host = HostFacts {
-            kernel_release: "6.1".into(),
-            ..HostFacts::default()
+        let settings = |release: &str| {
+            let mut settings = MachineSettings::default();
+            read(&machine, release, &mut settings);
+            settings
         };
-        let hz = |state: &KernelState| state.config.value().and_then(|c| c.get("HZ").cloned());
-        assert_eq!(hz(&read(&machine, &host)).as_deref(), Some("100"));
+        let hz = || {
+            let settings = settings("6.1");
+            let all = settings.get("kernel.config").iter();
+            let mut found = all.filter(|entry| entry.of.as_deref() == Some("HZ"));
+            found
+                .next()
+                .and_then(|entry| entry.text().map(str::to_owned))
+        };
+        assert_eq!(hz().as_deref(), Some("100"));
         let file = std::fs::File::create(dir.path().join("proc/config.gz")).unwrap();
         let mut gz = GzEncoder::new(file, Compression::fast());
         gz.write_all(text.as_bytes()).unwrap();
         gz.finish().unwrap();
-        let state = read(&machine, &host);
-        assert_eq!(hz(&state).as_deref(), Some("250"));
-        assert_eq!(state.config.value().unwrap().len(), 2);
+        assert_eq!(hz().as_deref(), Some("250"));
+        assert_eq!(settings("6.1").get("kernel.config").len(), 2);
         std::fs::write(dir.path().join("proc/config.gz"), "no gzip").unwrap();
         assert!(matches!(
-            read(&machine, &host).config,
+            settings("6.1").get("kernel.config")[0].is,
             Reading::Unreadable(_)
         ));
-        let outside = HostFacts {
-            kernel_release: "../../etc/passwd".into(),
-            ..HostFacts::default()
-        };
         std::fs::remove_file(dir.path().join("proc/config.gz")).unwrap();
-        assert_eq!(read(&machine, &outside).config, Reading::Absent);
-    }
-
-    #[test]
-    fn the_mode_in_force_is_reported() {
-        let (_dir, machine) = fake::machine(&[
-            (
-                "/sys/kernel/debug/sched/preempt",
-                "none voluntary (full) lazy\n",
-            ),
-            (
-                "/sys/devices/system/cpu/vulnerabilities/mds",
-                "Mitigation: Clear CPU buffers\n",
-            ),
-        ]);
-        let state = read(&machine, &HostFacts::default());
-        assert_eq!(state.preemption, Reading::Value("full".into()));
-        assert_eq!(
-            state.mitigations.value().unwrap()["mds"],
-            "Mitigation: Clear CPU buffers"
-        );
+        assert_eq!(settings("../../etc/passwd").get("kernel.config"), []);
     }
 }

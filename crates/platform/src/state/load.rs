@@ -2,7 +2,7 @@
 
 use super::missing;
 use crate::machine::Machine;
-use jitterscope_model::{CpuId, CpuLoad, CpuSet, Reading};
+use jitterscope_model::{CpuId, CpuSet, MachineEntry, MachineSettings, Reading, Scalar};
 use std::collections::BTreeMap;
 
 /// The kernel's time counters of every CPU at one moment.
@@ -29,18 +29,36 @@ impl CpuTimes {
         }
     }
 
-    /// Shares of the time from here until `end`, for every CPU that is in both and not in `without`. Leaves out a CPU
-    /// whose counters did not rise: it was offline, or the time was too short.
-    #[must_use]
-    pub fn shares_until(&self, end: &CpuTimes, without: &CpuSet) -> Vec<CpuLoad> {
-        let others = self.cpus.iter().filter(|(cpu, _)| !without.contains(**cpu));
-        others
-            .filter_map(|(cpu, before)| share(*cpu, before, end.cpus.get(cpu)?))
-            .collect()
+    /// Stores the shares of the time from here until `end`, for every CPU that is in both and not in `without`. Leaves
+    /// out a CPU whose counters did not rise: it was offline, or the time was too short.
+    pub fn put_shares_until(
+        &self,
+        end: &CpuTimes,
+        without: &CpuSet,
+        settings: &mut MachineSettings,
+    ) {
+        let mut shares = [const { Vec::new() }; 3];
+        for (cpu, before) in &self.cpus {
+            let after = end.cpus.get(cpu).filter(|_| !without.contains(*cpu));
+            let Some(of) = after.and_then(|after| shares_between(before, after)) else {
+                continue;
+            };
+            for (shares, of) in shares.iter_mut().zip(of) {
+                shares.push((*cpu, MachineEntry::new(Scalar::Share(of))));
+            }
+        }
+        for (name, shares) in ["load.busy", "load.interrupts", "load.steal"]
+            .into_iter()
+            .zip(shares)
+        {
+            settings.put_each(name, shares);
+        }
     }
 }
 
-fn share(cpu: CpuId, before: &[u64; 8], after: &[u64; 8]) -> Option<CpuLoad> {
+/// The shares of time that was busy (neither idle, nor waiting for a disk, nor taken by the hypervisor), in interrupts
+/// and softirqs, and taken by the hypervisor.
+fn shares_between(before: &[u64; 8], after: &[u64; 8]) -> Option<[f64; 3]> {
     // User time already includes guest time. iowait may fall, as the kernel's documentation says.
     let mut rose = [0u64; 8];
     for (rose, (before, after)) in rose.iter_mut().zip(before.iter().zip(after)) {
@@ -54,12 +72,8 @@ fn share(cpu: CpuId, before: &[u64; 8], after: &[u64; 8]) -> Option<CpuLoad> {
     let resting = rose[IDLE]
         .saturating_add(rose[IOWAIT])
         .saturating_add(rose[STEAL]);
-    (total > 0).then(|| CpuLoad {
-        cpu,
-        busy_share: of_total(total.saturating_sub(resting)),
-        interrupt_share: of_total(rose[IRQ].saturating_add(rose[SOFTIRQ])),
-        steal_share: of_total(rose[STEAL]),
-    })
+    let interrupts = rose[IRQ].saturating_add(rose[SOFTIRQ]);
+    (total > 0).then(|| [total.saturating_sub(resting), interrupts, rose[STEAL]].map(of_total))
 }
 
 /// `cpu3 1 2 3 ...`; skips the line that sums all CPUs.
@@ -83,6 +97,12 @@ mod tests {
         CpuTimes::read(&machine).value().cloned().unwrap()
     }
 
+    fn shares(before: &CpuTimes, after: &CpuTimes, without: &CpuSet) -> MachineSettings {
+        let mut settings = MachineSettings::default();
+        before.put_shares_until(after, without, &mut settings);
+        settings
+    }
+
     #[test]
     fn shares_are_of_the_time_between() {
         let before = times(
@@ -90,15 +110,17 @@ mod tests {
         );
         let after = times("cpu0 125 0 15 1030 40 5 5 20 0 0\ncpu1 5 0 0 5 0 0 0 0\ncpu2 9 0 0 9\n");
         let measured = [CpuId(2)].into_iter().collect();
-        let found = before.shares_until(&after, &measured);
+        let found = shares(&before, &after, &measured);
         // 25 user, 15 system, 30 idle, 5 irq, 5 softirq, 20 steal of 100.
-        let expected = CpuLoad {
-            cpu: CpuId(0),
-            busy_share: 0.5,
-            interrupt_share: 0.1,
-            steal_share: 0.2,
-        };
-        assert_eq!(found, [expected]);
+        for (name, share) in [
+            ("load.busy", 0.5),
+            ("load.interrupts", 0.1),
+            ("load.steal", 0.2),
+        ] {
+            let cpu = [CpuId(0)].into_iter().collect();
+            let expected = MachineEntry::new(Scalar::Share(share)).on(cpu);
+            assert_eq!(found.get(name), [expected], "{name}");
+        }
     }
 
     #[test]
@@ -107,8 +129,13 @@ mod tests {
             "cpu0 x\ncpu99999999999 1 2\ncpu\ncpu1 18446744073709551615 18446744073709551615\n",
         );
         assert_eq!(found.cpus.len(), 1);
-        assert_eq!(times("").shares_until(&found, &CpuSet::new()), []);
-        let zero = times("cpu1 0 0\n");
-        assert!(zero.shares_until(&found, &CpuSet::new())[0].busy_share <= 1.0);
+        let none = shares(&times(""), &found, &CpuSet::new());
+        assert_eq!(none, MachineSettings::default());
+        let zero = shares(&times("cpu1 0 0\n"), &found, &CpuSet::new());
+        let busy = zero.value("load.busy").unwrap();
+        assert!(
+            matches!(busy, Scalar::Share(share) if *share <= 1.0),
+            "{busy:?}"
+        );
     }
 }

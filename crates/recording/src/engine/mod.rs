@@ -7,12 +7,12 @@
 //! closes the run.
 
 mod batch;
+mod fan_out;
 mod load;
 mod output;
 mod outputs;
 mod stage;
 mod stored_sums;
-mod takers;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -26,7 +26,7 @@ pub(crate) use stage::{NEVER, Plan, Stage};
 
 use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
-use crate::home::Home;
+use crate::housekeeping::HousekeepingAffinity;
 use crate::kernel_events::EventSettings;
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
@@ -88,7 +88,11 @@ pub(crate) trait Target {
 
     /// Called once the clock is chosen and our own threads have left the measured CPUs. The check of the clock's rate
     /// runs meanwhile and is complete when this returns.
-    fn check(&mut self, clock: ClockCheck, _home: &Home) -> Result<ClockChoice, Self::Error> {
+    fn check(
+        &mut self,
+        clock: ClockCheck,
+        _home: &HousekeepingAffinity,
+    ) -> Result<ClockChoice, Self::Error> {
         Ok(clock.finish().map_err(RecordError::from)?)
     }
 
@@ -177,7 +181,7 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
     let clock =
         ClockCheck::begin(machine, settings.clock, CALIBRATION).map_err(RecordError::from)?;
     let _claim = CpuClaim::take(machine, &plan.claimed).map_err(RecordError::from)?;
-    let home = Home::leave(&plan.leave, plan.shared)?;
+    let home = HousekeepingAffinity::leave(&plan.leave, plan.shared)?;
     // If the setup would run on measured CPUs, it must not run during the clock measurement there.
     let early = plan.events.clone().filter(|_| !home.helpers.is_empty());
     let events = early.and_then(|choice| {

@@ -1,6 +1,6 @@
 //! Hands a recording's rows to their takers, on whichever thread those run.
 
-use super::takers::Takers;
+use super::fan_out::FanOut;
 use super::writer::{Panicked, Writer, WriterStatus};
 use crate::error::RecordError;
 use jitterscope_analyze::RowsOf;
@@ -30,7 +30,7 @@ pub(crate) struct Outputs<'s> {
 }
 
 enum Place<'s> {
-    Here(Box<Takers<'s>>),
+    Here(Box<FanOut<'s>>),
     There(Box<Writer<'s>>),
     /// The writer thread panicked.
     Lost,
@@ -38,7 +38,7 @@ enum Place<'s> {
 
 impl<'s> Outputs<'s> {
     /// Outputs whose takers run on the calling thread.
-    pub(crate) fn new(takers: Takers<'s>) -> Outputs<'s> {
+    pub(crate) fn new(takers: FanOut<'s>) -> Outputs<'s> {
         Outputs {
             id: takers.store.id().to_owned(),
             place: Place::Here(Box::new(takers)),
@@ -66,7 +66,7 @@ impl<'s> Outputs<'s> {
     ///
     /// # Errors
     /// Rows were not taken, or the thread panicked.
-    pub(crate) fn takers(&mut self) -> Result<&mut Takers<'s>, SinkError> {
+    pub(crate) fn takers(&mut self) -> Result<&mut FanOut<'s>, SinkError> {
         if let Place::There(_) = self.place
             && let Place::There(writer) = std::mem::replace(&mut self.place, Place::Lost)
         {

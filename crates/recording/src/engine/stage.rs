@@ -1,13 +1,13 @@
 //! The common base of every recording.
 
+use super::fan_out::Opened;
 use super::output::{Delivered, Output};
 use super::outputs::Outputs;
 use super::stored_sums::store_sums;
-use super::takers::Opened;
 use super::{DRAIN_EVERY, Outcome};
 use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
-use crate::home::Home;
+use crate::housekeeping::HousekeepingAffinity;
 use crate::kernel_events::{EventChoice, EventSettings, EventsEnded, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
@@ -48,7 +48,7 @@ pub(crate) struct Stage<'c, 'o> {
     pub(crate) machine: &'c Machine,
     pub(crate) topology: Topology,
     pub(crate) clock: ClockChoice,
-    pub(crate) home: Home,
+    pub(crate) home: HousekeepingAffinity,
     pub(crate) host: HostFacts,
     pub(crate) outputs: Outputs<'o>,
     /// Limits of the run.
@@ -114,7 +114,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         machine: &'c Machine,
         topology: Topology,
         (run, plan): (RunSettings, Plan),
-        (clock, home, begun_events): (ClockChoice, Home, Option<BegunEvents>),
+        (clock, home, begun_events): (ClockChoice, HousekeepingAffinity, Option<BegunEvents>),
         outputs: Vec<Output<'a>>,
         (stop, observer): (&'c AtomicBool, &'c mut dyn Observer),
     ) -> Result<Stage<'c, 'o>, RecordError> {
@@ -521,7 +521,7 @@ mod tests {
             runs_dir: runs.path().to_owned(),
             command_line: Vec::new(),
         };
-        let home = Home::leave(&CpuSet::new(), None).unwrap();
+        let home = HousekeepingAffinity::leave(&CpuSet::new(), None).unwrap();
         let (stop, topology) = (AtomicBool::new(false), Topology::read(&machine));
         let mut observer = ();
         let mut stage = Stage::set(

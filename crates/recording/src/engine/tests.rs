@@ -1,8 +1,8 @@
 //! Compares rows taken on the writer thread with the same rows taken on the draining thread.
 
+use super::fan_out::{FanOut, Opened};
 use super::output::Output;
 use super::outputs::Outputs;
-use super::takers::{Opened, Takers};
 use super::writer::MOST_UNDER_WAY;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::RowsOf;
@@ -60,7 +60,7 @@ fn manifest() -> RunManifest {
     serde_json::from_str(text).unwrap()
 }
 
-fn takers<'a>(runs: &Path, trace_limit: u64, beside: Vec<Output<'a>>) -> Takers<'a> {
+fn takers<'a>(runs: &Path, trace_limit: u64, beside: Vec<Output<'a>>) -> FanOut<'a> {
     let mut writer = RunWriter::create(runs, "L", EPOCH).unwrap();
     writer.limit_trace(trace_limit);
     Opened::open(beside).unwrap().with(StoreSink::new(writer))
@@ -145,7 +145,7 @@ fn turn(number: u64, rows: &mut dyn Sink) -> Result<(), SinkError> {
 
 /// Records `turns` turns, the first before the measurement. Returns the result of `close`.
 fn record<T>(
-    takers: Takers<'_>,
+    takers: FanOut<'_>,
     own: bool,
     turns: u64,
     close: impl FnOnce(&mut Outputs<'_>, Result<(), SinkError>) -> T,

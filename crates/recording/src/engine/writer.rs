@@ -1,7 +1,7 @@
 //! A thread that takes the rows, so that the draining thread only reads, decodes and attributes.
 
+use super::fan_out::FanOut;
 use super::load::Load;
-use super::takers::Takers;
 use jitterscope_model::{AttributedStall, Nanos, Row, Sink, SinkError};
 use jitterscope_platform::thread_usage;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -49,7 +49,7 @@ pub(super) struct Writer<'s> {
     orders: Option<Sender<Order>>,
     reports: Receiver<Report>,
     /// `None` once it is joined.
-    thread: Option<ScopedJoinHandle<'s, Option<Box<Takers<'s>>>>>,
+    thread: Option<ScopedJoinHandle<'s, Option<Box<FanOut<'s>>>>>,
     load: Load,
     spare: Vec<Load>,
     under_way: usize,
@@ -84,8 +84,8 @@ impl<'s> Writer<'s> {
     /// started.
     pub(super) fn start<'env>(
         scope: &'s Scope<'s, 'env>,
-        takers: Box<Takers<'s>>,
-    ) -> Result<Writer<'s>, Box<Takers<'s>>> {
+        takers: Box<FanOut<'s>>,
+    ) -> Result<Writer<'s>, Box<FanOut<'s>>> {
         let (orders, to_do) = channel();
         let (answers, reports) = channel();
         // A closure that fails to start drops its captures, so the thread gets the takers only once it runs.
@@ -224,7 +224,7 @@ impl<'s> Writer<'s> {
     ///
     /// # Errors
     /// Rows were not taken, or the thread panicked.
-    pub(super) fn finish(mut self) -> Result<(Box<Takers<'s>>, WriterStatus), SinkError> {
+    pub(super) fn finish(mut self) -> Result<(Box<FanOut<'s>>, WriterStatus), SinkError> {
         let ordered = self.order(Order::default());
         self.orders = None;
         while let Ok(report) = self.reports.recv() {
@@ -257,10 +257,10 @@ impl Drop for Writer<'_> {
 
 /// Executes orders until the sender is gone or nothing receives the reports.
 fn take_all<'s>(
-    mut takers: Box<Takers<'s>>,
+    mut takers: Box<FanOut<'s>>,
     orders: &Receiver<Order>,
     reports: &Sender<Report>,
-) -> Box<Takers<'s>> {
+) -> Box<FanOut<'s>> {
     let mut failed = false;
     for Order {
         mut load,
@@ -292,7 +292,7 @@ fn take_all<'s>(
     takers
 }
 
-fn take(takers: &mut Takers<'_>, load: &Load, tick: bool) -> Result<(), SinkError> {
+fn take(takers: &mut FanOut<'_>, load: &Load, tick: bool) -> Result<(), SinkError> {
     let rows = load.lend();
     if !rows.is_empty() {
         takers.rows(&rows)?;

@@ -7,7 +7,7 @@ use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use crate::threads::{EpisodeRows, EventRun, Follow, JOIN_WITHIN, MakesRows, TakesRecords};
 use jitterscope_analyze::RowsOf;
-use jitterscope_attribute::{Belonging, Lexicon, PassiveSettings, PassiveWatch, Shares};
+use jitterscope_attribute::{Belonging, NameResolver, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps,
     KernelEvent, NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError,
@@ -33,7 +33,7 @@ impl TakesRecords for Watched {
         self.watch.measure(from, until);
     }
 
-    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
+    fn event(&mut self, event: &KernelEvent, names: &dyn NameResolver) {
         if self.cpus.contains(event.cpu) {
             self.events +=
                 u64::from(self.measured.0 <= event.time && event.time <= self.measured.1);
@@ -44,7 +44,7 @@ impl TakesRecords for Watched {
         self.watch.event(event, names);
     }
 
-    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon) {
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn NameResolver) {
         self.watch.lost(cpu, of, why, names);
     }
 
@@ -355,7 +355,8 @@ impl Running for Watch<'_> {
         ended: ClockReading,
     ) -> Result<RunManifest, RecordError> {
         let last = ended.ticks.min(self.run.end);
-        let close = |watched: &mut Watched, names: &dyn Lexicon| watched.watch.finish(last, names);
+        let close =
+            |watched: &mut Watched, names: &dyn NameResolver| watched.watch.finish(last, names);
         let mut passive = self.run.finish(last, &mut stage.outputs, close)?;
         let mut follow = self.run.follow;
         for cpu in &mut passive {

@@ -51,7 +51,7 @@ pub enum PipelineRecordError {
     #[error("{} is no journal and would be overwritten: name another file, or remove it", .0.display())]
     NotAJournal(PathBuf),
     /// The measurement would measure its own placement.
-    #[error("the pipeline would measure its own placement; --force measures it all the same")]
+    #[error("thread placement would dominate the result; --force measures it anyway")]
     Misfit(Vec<Misfit>),
     /// Spinning real-time threads would occupy the whole machine, or each other's CPU.
     #[error(

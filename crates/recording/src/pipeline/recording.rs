@@ -15,7 +15,7 @@ use crate::engine::{
     Context, DRAIN_EVERY, Outcome, Output, Outputs, Plan, Running, Stage, Target, run,
 };
 use crate::error::RecordError;
-use crate::home::Home;
+use crate::housekeeping::HousekeepingAffinity;
 use crate::kernel_events::EventChoice;
 use crate::observer::{Observer, Progress, Step};
 use crate::settings::RunSettings;
@@ -149,7 +149,7 @@ impl<'a> Target for Piping<'a> {
     fn check(
         &mut self,
         clock: ClockCheck,
-        home: &Home,
+        home: &HousekeepingAffinity,
     ) -> Result<ClockChoice, PipelineRecordError> {
         // CPUs that remain when every thread has one.
         self.all_taken = home.helpers.len() <= floating(self.settings);

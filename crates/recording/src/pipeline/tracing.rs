@@ -4,7 +4,7 @@ use super::follow::{Followed, Follower, SlowRow};
 use crate::kernel_events::KernelEvents;
 use crate::threads::Follow;
 use jitterscope_attribute::{
-    FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower,
+    FollowerSettings, Following, MessageWindow, NameResolver, Start, ThreadFollower,
 };
 use jitterscope_model::{
     Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Sink, SinkError,
@@ -147,7 +147,7 @@ pub(crate) fn split(
     producer: i32,
     stall: &Stall,
     times: &MessageTimesRow,
-    names: &dyn Lexicon,
+    names: &dyn NameResolver,
 ) -> Attribution {
     let window = MessageWindow {
         intended: stall.start,

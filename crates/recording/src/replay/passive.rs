@@ -5,7 +5,7 @@ use super::threads::Found;
 use super::{EachStall, ReplayError, Replayed};
 use crate::passive::{take_in, watching};
 use crate::threads::{EpisodeRows, InOrder, TakesRecords};
-use jitterscope_attribute::{Belonging, Lexicon, PassiveWatch};
+use jitterscope_attribute::{Belonging, NameResolver, PassiveWatch};
 use jitterscope_model::{
     Attribution, Comm, CpuId, DrainTurn, IntervalRow, KernelEvent, PassiveCpu, Record, Setup,
     Source, SourceTurn, Stall, ThreadRef, Ticks, Verdict,
@@ -19,11 +19,11 @@ impl TakesRecords for PassiveWatch {
         PassiveWatch::measure(self, from, until);
     }
 
-    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
+    fn event(&mut self, event: &KernelEvent, names: &dyn NameResolver) {
         PassiveWatch::event(self, event, names);
     }
 
-    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon) {
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn NameResolver) {
         PassiveWatch::lost(self, cpu, of, why, names);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Episode, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, score};
 use crate::error::RecordError;
-use crate::home::Home;
+use crate::housekeeping::HousekeepingAffinity;
 use crate::observer::{Observer, Progress};
 use crate::recording::{Extra, record};
 use crate::settings::RecordSettings;
@@ -195,7 +195,7 @@ fn once(
     let cpus = &settings.record.cpus.cpus;
     let victim = cpus.first().unwrap_or_default();
     // Children inherit the affinity, so they start off the victim's CPU.
-    let home = Home::leave(cpus, None)?;
+    let home = HousekeepingAffinity::leave(cpus, None)?;
     let clock = choose_clock(
         machine,
         settings.record.run.clock,

@@ -111,7 +111,12 @@ impl<'a> Target for Attaching<'a> {
                 problem: why.problem(),
             })?;
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
-        let follow = Follow::new(events, followed);
+        let virtual_machine = followed.virtual_machine;
+        let mut follow = Follow::new(events, followed);
+        // They show how much of a turn the host had.
+        if virtual_machine {
+            follow.charge();
+        }
         Ok(Attached {
             settings,
             machine: stage.machine.clone(),

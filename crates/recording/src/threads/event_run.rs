@@ -3,7 +3,7 @@
 use super::episode_rows::EpisodeRows;
 use super::follow::{Follow, TakesRecords};
 use crate::observer::Progress;
-use jitterscope_attribute::{Lexicon, ThreadFollower};
+use jitterscope_attribute::{NameResolver, ThreadFollower};
 use jitterscope_model::{ClockKind, DrainTurn, Nanos, Sink, SinkError, TickRate, Ticks};
 use jitterscope_platform::clock;
 
@@ -119,7 +119,7 @@ impl<F: MakesRows> EventRun<F> {
         &mut self,
         last: Ticks,
         outputs: &mut dyn Sink,
-        close: impl FnOnce(&mut F, &dyn Lexicon) -> T,
+        close: impl FnOnce(&mut F, &dyn NameResolver) -> T,
     ) -> Result<T, SinkError> {
         self.follow.last_drain(outputs)?;
         let (follower, names) = self.follow.follower_and_names();

@@ -1,7 +1,7 @@
 //! Hands kernel events to a [`ThreadFollower`], in time order across all CPUs.
 
 use crate::kernel_events::KernelEvents;
-use jitterscope_attribute::{FollowerSettings, Following, Lexicon, Start, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, Following, NameResolver, Start, ThreadFollower};
 use jitterscope_model::{
     Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source,
     ThreadAccount, ThreadRef, Ticks, Verdict,
@@ -17,10 +17,10 @@ enum Entry {
 pub(crate) trait TakesRecords {
     fn measure(&mut self, from: Ticks, until: Ticks);
 
-    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon);
+    fn event(&mut self, event: &KernelEvent, names: &dyn NameResolver);
 
     /// Records of a CPU between two times were lost or are not trusted.
-    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon);
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn NameResolver);
 
     fn senders_lost(&mut self, from: Ticks, to: Ticks);
 
@@ -47,11 +47,11 @@ impl TakesRecords for ThreadFollower {
         ThreadFollower::measure(self, from, until);
     }
 
-    fn event(&mut self, event: &KernelEvent, names: &dyn Lexicon) {
+    fn event(&mut self, event: &KernelEvent, names: &dyn NameResolver) {
         ThreadFollower::event(self, event, names);
     }
 
-    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn Lexicon) {
+    fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn NameResolver) {
         ThreadFollower::lost(self, cpu, of, why, names);
     }
 
@@ -154,7 +154,7 @@ impl<F: TakesRecords> InOrder<F> {
     }
 
     /// Hands over everything up to `now`.
-    pub(crate) fn hand_over(&mut self, now: Ticks, names: &dyn Lexicon) {
+    pub(crate) fn hand_over(&mut self, now: Ticks, names: &dyn NameResolver) {
         // A stable sort: at the same time, senders' records come first, in the order read.
         self.waiting.sort_by_key(|(time, _)| *time);
         let ready = self.waiting.partition_point(|(time, _)| *time <= now);
@@ -241,7 +241,7 @@ impl<F: TakesRecords> Follow<F> {
         &mut self.records.follower
     }
 
-    pub(crate) fn follower_and_names(&mut self) -> (&mut F, &dyn Lexicon) {
+    pub(crate) fn follower_and_names(&mut self) -> (&mut F, &dyn NameResolver) {
         (&mut self.records.follower, &self.events.names)
     }
 
@@ -262,11 +262,17 @@ impl<F: TakesRecords> Follow<F> {
         self.records.follower.quotas(self.events.count_quotas());
         self.records.hand_over(now, &self.events.names);
         self.now = now;
-        if !self.charged && self.records.follower.needs_charges() {
-            self.charged = true;
-            self.events.record_charges();
+        if self.records.follower.needs_charges() {
+            self.charge();
         }
         Ok(())
+    }
+
+    /// Records the scheduler's charges from now on.
+    pub(crate) fn charge(&mut self) {
+        if !std::mem::replace(&mut self.charged, true) {
+            self.events.record_charges();
+        }
     }
 
     /// Everything drained has become rows.

@@ -63,13 +63,11 @@ fn a_list_reads_nothing_but_small_heads() {
 fn the_machine_comes_back_as_it_went_in() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = MachineState::default();
-    state.kernel.release = "6.1".into();
-    state.kernel.boot_line = Reading::Denied;
-    state.load = Reading::Value(vec![CpuLoad {
-        cpu: CpuId(0),
-        busy_share: 0.25,
-        ..CpuLoad::default()
-    }]);
+    let settings = &mut state.settings;
+    settings.put("kernel.release", [MachineEntry::new("6.1")]);
+    settings.put("kernel.boot_line", [Reading::Denied.into()]);
+    let load = MachineEntry::new(Scalar::Share(0.25)).on([CpuId(0)].into_iter().collect());
+    settings.put("load.busy", [load]);
     let mut run = writer(dir.path());
     run.machine(&state).unwrap();
     let path = run.finish(manifest()).unwrap();
@@ -80,11 +78,12 @@ fn the_machine_comes_back_as_it_went_in() {
     // Fields of a later version are ignored; an invalid machine file damages only that file.
     fs::write(
         path.join("machine.json"),
-        r#"{"kernel": {"release": "7.0", "moon": 1}, "phase": []}"#,
+        r#"{"settings": {"kernel.release": [{"is": {"value": "7.0"}, "moon": 1}], "moon": [{}]}, "phase": []}"#,
     )
     .unwrap();
     let run = RunReader::open(&path).unwrap();
-    assert_eq!(run.machine().unwrap().unwrap().kernel.release, "7.0");
+    let settings = run.machine().unwrap().unwrap().settings;
+    assert_eq!(settings.value("kernel.release"), Some(&"7.0".into()));
     fs::write(path.join("machine.json"), "[1]").unwrap();
     assert!(matches!(run.machine(), Err(StoreError::Damaged { .. })));
     // A run without a machine leaves no empty file.

@@ -156,7 +156,8 @@ fn what_is_told_beside_the_rows_is_in_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let mut sink = sink(dir.path());
     let mut machine = MachineState::default();
-    machine.kernel.release = "6.1".into();
+    let release = [MachineEntry::new("6.1")];
+    machine.settings.put("kernel.release", release);
     sink.machine(&machine);
     sink.summary(&["sums"]);
     sink.context(&["symbols"]);

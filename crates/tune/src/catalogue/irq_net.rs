@@ -224,7 +224,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Sign::Recording("threads napi/*"),
         ),
         conflicts: &[],
-        fact: Fact::Unverified(
+        fact: Fact::Seen(
             "the file exists on 6.18; the effect was not measured and the first version is from memory",
         ),
     },
@@ -283,5 +283,124 @@ pub(super) const KNOBS: &[Knob] = &[
         in_force: InForce::AT_BOOT,
         conflicts: &[],
         fact: Fact::Documented("the kernel's list of boot parameters"),
+    },
+    Knob {
+        id: "irq-coalesce",
+        group: Group::Interrupts,
+        title: "Interrupts of a network device put off",
+        removes: "Most of a busy device's interrupts: the kernel polls the queue again after a time and lets the device interrupt only where nothing came twice.",
+        mechanism: Mechanism::Files(&[
+            Setting::file(
+                "/sys/class/net/*/napi_defer_hard_irqs",
+                ValueKind::Number,
+                Want::AtLeast {
+                    enough: 1,
+                    write: 2,
+                },
+            ),
+            Setting::file(
+                "/sys/class/net/*/gro_flush_timeout",
+                ValueKind::Number,
+                Want::AtLeast {
+                    enough: 1,
+                    write: 20_000,
+                },
+            ),
+        ]),
+        boot: &[],
+        answers: &[
+            Answer::perhaps(CulpritPattern::Devices(&["*"])),
+            Answer::perhaps(CulpritPattern::Softirqs(&["NET_RX"])),
+        ],
+        profiles: &[],
+        risk: Risk::Medium,
+        loses: "Up to 20 us of latency of a packet, and a timer for each queue that is polled again.",
+        weight: Weight::Rare,
+        kernel: "5.8 and later for both files (the version is from memory)",
+        absent: "no network device offers it",
+        by_hand: "First the device's own: ethtool -C DEVICE rx-usecs N rx-frames N (ethtool -c shows them; adaptive-rx off keeps them). Then 2 to napi_defer_hard_irqs and 20000 (nanoseconds) to gro_flush_timeout under /sys/class/net/DEVICE. Where the packets go to a housekeeping CPU, keep irq-aff instead.",
+        check: "The device's line in /proc/interrupts grows more slowly under the same traffic.",
+        in_force: InForce::both(
+            Settles::AtNextEvent("the device's queue is next polled"),
+            Sign::ReadsBack,
+        ),
+        conflicts: &[Conflict {
+            with: "busy-poll",
+            why: "A program that polls needs no interrupts: put them off for longer, and let it poll.",
+        }],
+        fact: Fact::Tried("6.18: writable; the effect was not measured"),
+    },
+    Knob {
+        id: "busy-poll",
+        group: Group::Interrupts,
+        title: "Sockets that poll their device",
+        removes: "The interrupt, the softirq and the wake-up of a packet that a program waits for: its own system call asks the device.",
+        mechanism: Mechanism::Files(&[
+            Setting::file(
+                "/proc/sys/net/core/busy_read",
+                ValueKind::Number,
+                Want::AtLeast {
+                    enough: 1,
+                    write: 50,
+                },
+            ),
+            Setting::file(
+                "/proc/sys/net/core/busy_poll",
+                ValueKind::Number,
+                Want::AtLeast {
+                    enough: 1,
+                    write: 50,
+                },
+            ),
+        ]),
+        boot: &[],
+        answers: &[
+            Answer::perhaps(CulpritPattern::Softirqs(&["NET_RX"])),
+            Answer::perhaps(CulpritPattern::Devices(&["*"])),
+        ],
+        profiles: &[],
+        risk: Risk::Medium,
+        loses: "Every program that reads, polls or selects on a socket spins for up to 50 us where it would sleep.",
+        weight: Weight::Rare,
+        kernel: "3.11 and later, built with NET_RX_BUSY_POLL (the version is from memory)",
+        absent: "the kernel is built without busy polling",
+        by_hand: "Better for one program only: the socket option SO_BUSY_POLL, or SO_PREFER_BUSY_POLL with irq-coalesce. For all: sysctl -w net.core.busy_read=50 net.core.busy_poll=50 (microseconds).",
+        check: "BusyPollRxPackets in /proc/net/netstat grows.",
+        in_force: InForce::AT_ONCE.leaving("sockets keep the value that they were made with"),
+        conflicts: &[],
+        fact: Fact::Tried("6.18: writable; the effect was not measured"),
+    },
+    Knob {
+        id: "io-sched",
+        group: Group::Interrupts,
+        title: "I/O scheduler of a disk",
+        removes: "Requests that are queued, sorted and sent on by a worker of the block layer (kblockd).",
+        mechanism: Mechanism::Files(&[Setting::file(
+            "/sys/block/*/queue/scheduler",
+            ValueKind::Choice,
+            Want::By(
+                "`none`, where the kernel has it and the disk does not rotate",
+                observed::io_scheduler,
+            ),
+        )]),
+        boot: &[],
+        answers: &[
+            Answer::lessens(CulpritPattern::Work(&[
+                "blk_mq_run_work_fn",
+                "blk_mq_requeue_work",
+            ])),
+            Answer::perhaps(CulpritPattern::Softirqs(&["BLOCK"])),
+        ],
+        profiles: &[],
+        risk: Risk::Low,
+        loses: "Fairness between programs, and order: a rotating disk gets slow, so those are left alone.",
+        weight: Weight::Rare,
+        kernel: "4.11 and later, which knows `none` for multi-queue devices (the version is from memory)",
+        absent: "no block device has a scheduler",
+        by_hand: "Write none to /sys/block/DEVICE/queue/scheduler; lasting through a udev rule.",
+        check: "The file shows [none]; no blk_mq_run_work_fn on the isolated CPUs.",
+        in_force: InForce::AT_ONCE,
+        conflicts: &[],
+        fact: Fact::Tried("6.18: mq-deadline to none and back; the effect was not measured"),
     },
 ];

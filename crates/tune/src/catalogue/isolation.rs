@@ -72,7 +72,7 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Major,
         kernel: "cgroup v2: 6.1 and later for `isolated` (6.1 itself does not show `cpuset.cpus.isolated`); cgroup v1: any, through `cpuset.sched_load_balance`",
         absent: "no cpuset controller is mounted, neither cgroup v2 nor v1",
-        by_hand: "v2: make a cgroup below the root, write its cpuset.cpus, then `isolated` to cpuset.cpus.partition, and start the program in it. v1: one cpuset for the housekeeping CPUs, and 0 in the root's cpuset.sched_load_balance. With systemd 2026 and later, a unit's CPUSetPartition= does the former.",
+        by_hand: "First move threads away (kthread-aff, systemd-aff; both are made with it): on a CPU without load balancing they would be stranded. v2: make a cgroup below the root, write its cpuset.cpus, then `isolated` to cpuset.cpus.partition, and start the program in it. v1: one cpuset for the housekeeping CPUs, and 0 in the root's cpuset.sched_load_balance. With systemd 2026 and later, a unit's CPUSetPartition= does the former.",
         check: "v2: cpuset.cpus.partition reads `isolated` without `invalid`, and the root's cpuset.cpus.isolated names the CPUs. v1: the root's cpuset.sched_load_balance reads 0. A recording shows no foreign thread.",
         in_force: InForce::AT_ONCE,
         conflicts: &[
@@ -150,8 +150,8 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "/proc/interrupts: the device's counts on the isolated CPUs stand still while I/O runs elsewhere.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Unverified(
-            "the first version is from memory; accepted by a 6.1 guest's kernel, its effect was not measured",
+        fact: Fact::Documented(
+            "the kernel's list of boot parameters, which has had the flag since January 2020; a 6.1 guest accepted it, its effect was not measured",
         ),
     },
     Knob {

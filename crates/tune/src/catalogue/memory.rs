@@ -204,7 +204,7 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "No split lock message in the kernel's log.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
-        fact: Fact::Unverified("the file exists on 6.18; delay and first version are from memory"),
+        fact: Fact::Seen("the file exists on 6.18; delay and first version are from memory"),
     },
     Knob {
         id: "resctrl",

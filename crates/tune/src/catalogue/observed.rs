@@ -7,8 +7,8 @@ use crate::knob::{Look, Spot};
 use crate::knob_reason::KnobReason;
 use crate::threads;
 use crate::wanted::Wanted;
-use jitterscope_model::CpuSet;
-use jitterscope_platform::Machine;
+use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_platform::{Machine, TaskStat};
 
 /// Maximum exit latency of an acceptable idle state, microseconds.
 const SHALLOW_US: u64 = 2;
@@ -233,15 +233,83 @@ pub(super) fn swappiness(spot: Spot<'_>) -> Option<String> {
 }
 
 pub(super) fn msr_pollers(machine: &Machine, _: &Goal) -> Look {
-    let found = running(
+    none_runs(
         machine,
         &["turbostat", "pcm*", "i7z", "cpupower", "intel-speed-sel*"],
-    );
+    )
+}
+
+fn none_runs(machine: &Machine, names: &[&str]) -> Look {
+    let found = running(machine, names);
     if found.is_empty() {
-        Look::Fine(Finding::NoMsrTool)
+        Look::Fine(Finding::NoneRuns)
     } else {
-        Look::Wrong(Finding::MsrTools { programs: found }, Wanted::NoMsrTool)
+        Look::Wrong(Finding::Running { programs: found }, Wanted::NoneRuns)
     }
+}
+
+/// Kernel threads that do the work of interrupts and of RCU on their CPU.
+const DEFERRED_WORK: &[&str] = &["ksoftirqd/*", "ktimers/*", "rcuc/*"];
+
+pub(super) fn softirq_priority(machine: &Machine, goal: &Goal) -> Look {
+    let of_these_cpus = |thread: &Program| {
+        let cpu = thread
+            .comm
+            .rsplit('/')
+            .next()
+            .and_then(|cpu| cpu.parse().ok());
+        cpu.is_some_and(|cpu| goal.isolated.contains(CpuId(cpu)))
+    };
+    let priority = |thread: &Program| TaskStat::of(machine, thread.pid)?.real_time_priority();
+    let here: Vec<Program> = running(machine, DEFERRED_WORK)
+        .into_iter()
+        .filter(of_these_cpus)
+        .collect();
+    let urgent = |thread: &Program| priority(thread).is_some_and(|priority| priority > 1);
+    match (here.is_empty(), here.iter().any(urgent)) {
+        (true, _) => Look::Unavailable(KnobReason::KernelThreadsHidden),
+        (false, false) => Look::Fine(Finding::NoRealTime),
+        (false, true) => Look::Wrong(
+            Finding::RealTime {
+                threads: here.into_iter().filter(urgent).collect(),
+            },
+            Wanted::NoRealTime,
+        ),
+    }
+}
+
+pub(super) fn stalld(machine: &Machine, _: &Goal) -> Look {
+    none_runs(machine, &["stalld"])
+}
+
+/// The first number of `kernel.printk` is the level of messages from which they no longer go to the console.
+pub(super) fn console_level(spot: Spot<'_>) -> Option<String> {
+    const WARNING: u32 = 4;
+    let (level, rest) = spot.current.split_once(char::is_whitespace)?;
+    (level.parse::<u32>().ok()? > WARNING).then(|| format!("{WARNING}\t{rest}"))
+}
+
+pub(super) fn io_scheduler(spot: Spot<'_>) -> Option<String> {
+    let rotates = spot.path.strip_suffix("scheduler").is_some_and(|queue| {
+        let rotational = spot.machine.read_trimmed(format!("{queue}rotational"));
+        rotational.is_ok_and(|text| text == "1")
+    });
+    let offered = spot.current.split_whitespace().any(|name| name == "none");
+    (offered && !rotates).then(|| "none".to_owned())
+}
+
+/// A driver may lack the governor, and then refuses it.
+pub(super) fn performance_governor(spot: Spot<'_>) -> Option<String> {
+    const WANTED: &str = "performance";
+    let available = spot
+        .path
+        .strip_suffix("scaling_governor")
+        .and_then(|folder| {
+            let path = format!("{folder}scaling_available_governors");
+            spot.machine.read_trimmed(path).ok()
+        });
+    let lacks = available.is_some_and(|names| names.split_whitespace().all(|name| name != WANTED));
+    (spot.current.trim() != WANTED && !lacks).then(|| WANTED.to_owned())
 }
 
 /// Whether `/proc/cpuinfo` lists one of these flags; `None` if it cannot be read.

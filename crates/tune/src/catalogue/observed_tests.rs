@@ -1,11 +1,11 @@
 //! Checks on machines made of a few files.
 
 use super::*;
-use crate::paper::{Paper, goal};
+use crate::fake_machine::{FakeMachine, goal};
 use std::os::unix::fs::symlink;
 
 fn look(of: fn(&Machine, &Goal) -> Look, files: &[(&str, &str)]) -> Look {
-    of(&Paper::of(files).machine, &goal("2-3", "0-1"))
+    of(&FakeMachine::of(files).machine, &goal("2-3", "0-1"))
 }
 
 /// The wanted value for `current` in `path`.
@@ -16,7 +16,7 @@ fn ask(
     current: &str,
 ) -> Option<String> {
     of(Spot {
-        machine: &Paper::of(files).machine,
+        machine: &FakeMachine::of(files).machine,
         goal: &goal("2-3", "0-1"),
         path,
         current,
@@ -151,8 +151,8 @@ fn receive_queues_beyond_the_housekeeping_cpus_are_too_many() {
     );
     assert_eq!(found(&three), wrong);
     // A single queue is acceptable even if no housekeeping CPU is left.
-    let paper = Paper::of(&[(queue("a", "rx-0").as_str(), "")]);
-    assert_eq!(nic_queues(&paper.machine, &goal("0", "")), none);
+    let fake = FakeMachine::of(&[(queue("a", "rx-0").as_str(), "")]);
+    assert_eq!(nic_queues(&fake.machine, &goal("0", "")), none);
 }
 
 #[test]
@@ -179,11 +179,11 @@ fn the_watchdog_keeps_the_cpus_that_are_not_isolated() {
 #[test]
 fn whoever_holds_performance_events_is_named_but_for_ourselves() {
     let open = |pid: &str, target: &str| {
-        let paper = Paper::of(&[(&format!("/proc/{pid}/comm"), "perf\n")]);
-        let folder = paper.machine.path(format!("/proc/{pid}/fd"));
+        let fake = FakeMachine::of(&[(&format!("/proc/{pid}/comm"), "perf\n")]);
+        let folder = fake.machine.path(format!("/proc/{pid}/fd"));
         std::fs::create_dir_all(&folder).unwrap();
         symlink(target, folder.join("3")).unwrap();
-        perf_users(&paper.machine, &goal("2-3", "0-1"))
+        perf_users(&fake.machine, &goal("2-3", "0-1"))
     };
     let event = "anon_inode:[perf_event]";
     let programs = vec![program("perf", 77)];
@@ -250,7 +250,7 @@ fn swappiness_matters_above_ten_and_where_there_is_swap() {
 
 #[test]
 fn tools_that_read_msrs_are_named_in_order() {
-    let none = Look::Fine(Finding::NoMsrTool);
+    let none = Look::Fine(Finding::NoneRuns);
     assert_eq!(look(msr_pollers, &[("/proc/5/comm", "bash\n")]), none);
     let both = [
         ("/proc/9/comm", "turbostat\n"),
@@ -259,7 +259,7 @@ fn tools_that_read_msrs_are_named_in_order() {
     let programs = vec![program("pcm-memory", 10), program("turbostat", 9)];
     assert_eq!(
         look(msr_pollers, &both),
-        Look::Wrong(Finding::MsrTools { programs }, Wanted::NoMsrTool)
+        Look::Wrong(Finding::Running { programs }, Wanted::NoneRuns)
     );
 }
 
@@ -338,4 +338,69 @@ fn guests_are_disturbed_by_their_hosts_clock() {
         look(kvm_host, &[guest, (file, "N\n")]),
         Look::Fine(sync("N"))
     );
+}
+
+#[test]
+fn a_disk_that_rotates_keeps_its_scheduler_and_so_does_one_without_none() {
+    let path = "/sys/block/sda/queue/scheduler";
+    let want = |rotates: &str, now: &str| {
+        let file = ("/sys/block/sda/queue/rotational", rotates);
+        ask(io_scheduler, &[file], path, now)
+    };
+    assert_eq!(want("0\n", "[mq-deadline] none").as_deref(), Some("none"));
+    assert_eq!(want("1\n", "[mq-deadline] none"), None);
+    assert_eq!(want("0\n", "mq-deadline [none]"), None);
+    assert_eq!(want("0\n", "[bfq] mq-deadline"), None);
+}
+
+#[test]
+fn a_governor_is_wanted_where_the_driver_has_it() {
+    let folder = "/sys/devices/system/cpu/cpu2/cpufreq";
+    let (path, offers) = (
+        format!("{folder}/scaling_governor"),
+        format!("{folder}/scaling_available_governors"),
+    );
+    let want =
+        |governors: &str, now: &str| ask(performance_governor, &[(&offers, governors)], &path, now);
+    let both = "performance powersave\n";
+    assert_eq!(want(both, "powersave").as_deref(), Some("performance"));
+    assert_eq!(want(both, "performance"), None);
+    assert_eq!(want("schedutil powersave\n", "powersave"), None);
+    // Not every driver lists them.
+    let unlisted = ask(performance_governor, &[], &path, "powersave");
+    assert_eq!(unlisted.as_deref(), Some("performance"));
+}
+
+#[test]
+fn only_the_level_of_the_console_changes() {
+    let want = |now: &str| ask(console_level, &[], "/proc/sys/kernel/printk", now);
+    assert_eq!(want("7\t4\t1\t7").as_deref(), Some("4\t4\t1\t7"));
+    assert_eq!(want("4\t4\t1\t7"), None);
+    assert_eq!(want("loud\t4\t1\t7"), None);
+}
+
+#[test]
+fn threads_of_deferred_work_are_wrong_above_the_lowest_priority() {
+    let stat = |comm: &str, priority: u32| {
+        format!(
+            "9 ({comm}) S 2 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 {priority} 1\n"
+        )
+    };
+    let found = |comm: &str, priority| {
+        let stat = stat(comm, priority);
+        let files = [("/proc/9/comm", comm), ("/proc/9/stat", stat.as_str())];
+        look(softirq_priority, &files)
+    };
+    assert_eq!(found("ksoftirqd/2", 0), Look::Fine(Finding::NoRealTime));
+    assert_eq!(found("ktimers/3", 1), Look::Fine(Finding::NoRealTime));
+    let threads = vec![program("rcuc/2", 9)];
+    assert_eq!(
+        found("rcuc/2", 11),
+        Look::Wrong(Finding::RealTime { threads }, Wanted::NoRealTime)
+    );
+    // Those of other CPUs may do what they like, and migration/N is the scheduler's.
+    for comm in ["ksoftirqd/0", "migration/2"] {
+        let hidden = Look::Unavailable(KnobReason::KernelThreadsHidden);
+        assert_eq!(found(comm, 50), hidden, "{comm}");
+    }
 }

@@ -28,7 +28,10 @@ pub(super) const KNOBS: &[Knob] = &[
                 Scope::All,
             ),
             ValueKind::Text,
-            Want::OneOf(&["performance"]),
+            Want::By(
+                "performance, where scaling_available_governors has it",
+                observed::performance_governor,
+            ),
         )]),
         boot: &[BootParam {
             key: "cpufreq.default_governor",
@@ -48,7 +51,7 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Major,
         kernel: "any with cpufreq; the boot parameter since 5.9",
         absent: NO_CPUFREQ,
-        by_hand: "Write performance to each CPU's cpufreq/scaling_governor.",
+        by_hand: "Write performance to each CPU's cpufreq/scaling_governor. Where cpufreq/scaling_available_governors lacks it, load its module (cpufreq_performance) or raise the lowest frequency (freq-floor).",
         check: "No power:cpu_frequency event while the program runs.",
         in_force: InForce::AT_ONCE,
         conflicts: &[Conflict {
@@ -93,7 +96,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Verdict::FrequencyChange,
             Verdict::OutsideThisKernel,
         ]))],
-        profiles: &[Profile::Power],
+        profiles: &[],
         risk: Risk::Low,
         loses: "Power and heat; a core that never cools has less turbo to give.",
         weight: Weight::Minor,
@@ -296,7 +299,7 @@ pub(super) const KNOBS: &[Knob] = &[
             Verdict::FrequencyChange,
             Verdict::OutsideThisKernel,
         ]))],
-        profiles: &[Profile::Power],
+        profiles: &[],
         risk: Risk::Low,
         loses: "Power and heat.",
         weight: Weight::Rare,

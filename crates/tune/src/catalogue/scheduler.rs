@@ -1,10 +1,11 @@
-//! The scheduler's own work on the CPUs: throttling, memory balancing, timers, quotas, siblings.
+//! The scheduler's own work on the CPUs: throttling, memory balancing, timers, quotas, siblings, priorities.
 
 use super::observed;
 use crate::answer::{Answer, CulpritPattern};
 use crate::cmdline::{BootParam, BootValue};
 use crate::knob::{
-    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Want, Weight,
+    Conflict, Fact, Group, Knob, Mechanism, Place, Profile, Risk, Scope, Setting, Shown, Want,
+    Weight,
 };
 use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
@@ -124,7 +125,7 @@ pub(super) const KNOBS: &[Knob] = &[
             with: "nohz-full",
             why: "There 1 is usually better.",
         }],
-        fact: Fact::Unverified("writable on 6.18; which value is better depends on the load"),
+        fact: Fact::Tried("6.18: writable; which value is better depends on the load"),
     },
     Knob {
         id: "cfs-quota",
@@ -215,5 +216,83 @@ pub(super) const KNOBS: &[Knob] = &[
         in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Seen("6.18 on a machine without SMT"),
+    },
+    Knob {
+        id: "rcu-prio",
+        group: Group::Isolation,
+        title: "Priority of RCU's threads",
+        removes: "RCU's own threads before a program of lower priority.",
+        mechanism: Mechanism::Boot(Shown::Reads(
+            "/sys/module/rcutree/parameters/kthread_prio",
+            ValueKind::Number,
+            &["0", "1"],
+        )),
+        boot: &[BootParam {
+            key: "rcutree.kthread_prio",
+            value: BootValue::Is("1"),
+        }],
+        answers: &[Answer::perhaps(CulpritPattern::Threads(&[
+            "rcuc/*",
+            "rcub/*",
+            "rcu_preempt",
+        ]))],
+        profiles: &[],
+        risk: Risk::Medium,
+        loses: "Under real-time programs that never sleep, RCU's threads starve, and the whole machine waits for memory. There the priority must lie above theirs instead, and rcu-nocbs takes the callbacks away.",
+        weight: Weight::Rare,
+        kernel: "any with RCU_BOOST or PREEMPT_RT; elsewhere it is 0 and the threads are ordinary",
+        absent: "this kernel has no such parameter",
+        by_hand: "Add rcutree.kthread_prio=1 to the kernel command line; of threads that run: chrt -f -p 1 PID.",
+        check: "The parameter reads 0 or 1 under /sys/module/rcutree/parameters.",
+        in_force: InForce::AT_BOOT,
+        conflicts: &[Conflict {
+            with: "rcu-nocbs",
+            why: "Its callback threads (rcuo*) have the same priority, wherever they run.",
+        }],
+        fact: Fact::Seen("6.18: the parameter exists and reads 0"),
+    },
+    Knob {
+        id: "softirq-prio",
+        group: Group::Isolation,
+        title: "Priority of ksoftirqd and its like",
+        removes: "Deferred interrupt work (ksoftirqd, ktimers, rcuc) before a program of lower priority.",
+        mechanism: Mechanism::Look(observed::softirq_priority),
+        boot: &[],
+        answers: &[Answer::perhaps(CulpritPattern::Threads(&[
+            "ksoftirqd/*",
+            "ktimers/*",
+            "rcuc/*",
+        ]))],
+        profiles: &[],
+        risk: Risk::Medium,
+        loses: "Under real-time programs that never sleep, that work waits for ever: take its causes away first (irq-aff, rps, rcu-nocbs).",
+        weight: Weight::Rare,
+        kernel: "any; on PREEMPT_RT ktimers/N and rcuc/N have priority 1",
+        absent: "-",
+        by_hand: "chrt -o -p 0 PID for ksoftirqd/N, chrt -f -p 1 PID for the others.",
+        check: "chrt -p PID of each; a recording does not show it before the program.",
+        in_force: InForce::BY_HAND,
+        conflicts: &[],
+        fact: Fact::Seen("6.18: all are ordinary"),
+    },
+    Knob {
+        id: "stalld",
+        group: Group::Isolation,
+        title: "stalld",
+        removes: "The slices that stalld gives to starving threads on the CPUs, before any program of ours.",
+        mechanism: Mechanism::Look(observed::stalld),
+        boot: &[],
+        answers: &[Answer::removes(CulpritPattern::Threads(&["stalld"]))],
+        profiles: &[],
+        risk: Risk::High,
+        loses: "What it is there for: kernel threads that starve behind a real-time program that never sleeps. Without them the machine may hang.",
+        weight: Weight::Rare,
+        kernel: "any; a program of its own",
+        absent: "-",
+        by_hand: "Let it watch other CPUs only (stalld -c LIST, CLIST in /etc/sysconfig/stalld), or stop it where no real-time program spins.",
+        check: "A recording shows no thread under SCHED_DEADLINE for some 20 us a second.",
+        in_force: InForce::BY_HAND,
+        conflicts: &[],
+        fact: Fact::Unverified("its options are from its manual; not tried"),
     },
 ];

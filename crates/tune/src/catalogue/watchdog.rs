@@ -9,7 +9,7 @@ use crate::knob::{
 };
 use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, Verdict};
 
 pub(super) const KNOBS: &[Knob] = &[
     Knob {
@@ -96,8 +96,8 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "No clocksource_watchdog among the timer functions of a recording.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Unverified(
-            "the first version of nowatchdog; tsc=reliable was seen to work in guests",
+        fact: Fact::Documented(
+            "the kernel's list of boot parameters; tsc=reliable was seen to work in guests, the first version of nowatchdog is from memory",
         ),
     },
     Knob {
@@ -230,5 +230,63 @@ pub(super) const KNOBS: &[Knob] = &[
         in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: open events show as anon_inode:[perf_event]"),
+    },
+    Knob {
+        id: "printk",
+        group: Group::Watchdogs,
+        title: "Kernel messages on the console",
+        removes: "The time in which a CPU that logs a message writes it to the console itself: at 115,200 baud a line of a serial one takes 7 ms, with interrupts off.",
+        mechanism: Mechanism::Files(&[Setting::file(
+            "/proc/sys/kernel/printk",
+            ValueKind::Text,
+            Want::By(
+                "errors only on the console (4 or less as the first number)",
+                observed::console_level,
+            ),
+        )]),
+        boot: &[BootParam {
+            key: "loglevel",
+            value: BootValue::Is("4"),
+        }],
+        answers: &[
+            Answer::lessens(CulpritPattern::Threads(&["pr/*"])),
+            Answer::perhaps(CulpritPattern::Verdicts(&[Verdict::OutsideThisKernel])),
+        ],
+        profiles: &[],
+        risk: Risk::Low,
+        loses: "Warnings are in the kernel's log (dmesg, the journal) only.",
+        weight: Weight::Rare,
+        kernel: "any; consoles of their own threads (pr/*) since 6.12 (the version is from memory)",
+        absent: "the kernel is built without printk",
+        by_hand: "sysctl -w 'kernel.printk=4 4 1 7'. A machine without a serial console (no console=ttyS in /proc/cmdline) writes fast enough.",
+        check: "The first number of /proc/sys/kernel/printk is 4 or less.",
+        in_force: InForce::AT_ONCE,
+        conflicts: &[],
+        fact: Fact::Tried("6.18: 4 and back to 7; the effect was not measured"),
+    },
+    Knob {
+        id: "audit",
+        group: Group::Watchdogs,
+        title: "Audit of system calls",
+        removes: "The checks of every system call against the audit rules, and the thread that hands records to auditd.",
+        mechanism: Mechanism::Boot(Shown::Cmdline),
+        boot: &[BootParam {
+            key: "audit",
+            value: BootValue::OneOf(&["0", "off"]),
+        }],
+        answers: &[Answer::removes(CulpritPattern::Threads(&[
+            "kauditd", "auditd",
+        ]))],
+        profiles: &[],
+        risk: Risk::Security,
+        loses: "The audit trail, which rules of a company may demand.",
+        weight: Weight::Rare,
+        kernel: "any with AUDIT",
+        absent: "-",
+        by_hand: "Add audit=0 to the kernel command line. Without a reboot: auditctl -e 0 stops records, auditctl -D removes the rules; the checks at system calls stay.",
+        check: "auditctl -s shows enabled 0; no kauditd in a recording.",
+        in_force: InForce::AT_BOOT,
+        conflicts: &[],
+        fact: Fact::Documented("the kernel's list of boot parameters"),
     },
 ];

@@ -114,7 +114,7 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "/sys/module/workqueue/parameters/power_efficient reads Y.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Unverified("6.18: read-only at run time; which work it concerns is from memory"),
+        fact: Fact::Documented("the kernel's list of boot parameters and its source; 6.18: read-only at run time"),
     },
     Knob {
         id: "vmstat",
@@ -295,7 +295,7 @@ pub(super) const KNOBS: &[Knob] = &[
         .undone(Settles::Immediately)
         .leaving("kernels before 5.18 (from memory) refuse to switch it on again, and the rollback says so"),
         conflicts: &[],
-        fact: Fact::Unverified("not built into the kernels at hand; the first version is from memory"),
+        fact: Fact::Documented("the kernel's text on KFENCE and mm/kfence/core.c: 0 stops it, and later kernels let it begin again; the versions are from memory"),
     },
     Knob {
         id: "psi",

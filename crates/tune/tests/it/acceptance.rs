@@ -10,7 +10,7 @@ use jitterscope_recording::{Extra, RecordSettings, RunSettings, WriterThread, re
 use jitterscope_source::Tracefs;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
-    Effect, Goal, Interrupts, MachineHands, OnDrift, OnRefusal, Op, Profile, RunCulprits, Select,
+    Effect, Goal, HostWriter, Interrupts, OnDrift, OnRefusal, Op, Profile, RunCulprits, Select,
     StateDir, apply, audit, catalogue, online_cpus, plan, rollback,
 };
 use std::fs::File;
@@ -115,7 +115,7 @@ struct Rollback<'a>(&'a Machine, &'a StateDir);
 
 impl Drop for Rollback<'_> {
     fn drop(&mut self) {
-        let _ = rollback(&mut MachineHands::new(self.0), self.1, &mut |_| {
+        let _ = rollback(&mut HostWriter::new(self.0), self.1, &mut |_| {
             OnDrift::Restore
         });
     }
@@ -244,7 +244,7 @@ fn isolation_removes_what_a_recording_named() {
         c.knob != "systemd-aff" || matches!(c.op, Op::Thread { pid, .. } if ours.contains(&pid))
     });
     apply(
-        &mut MachineHands::new(&machine),
+        &mut HostWriter::new(&machine),
         &state,
         &plan,
         who(),
@@ -271,7 +271,7 @@ fn isolation_removes_what_a_recording_named() {
         after.culprits
     );
 
-    let report = rollback(&mut MachineHands::new(&machine), &state, &mut |_| {
+    let report = rollback(&mut HostWriter::new(&machine), &state, &mut |_| {
         OnDrift::Later
     })
     .unwrap();

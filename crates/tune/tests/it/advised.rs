@@ -6,7 +6,9 @@ use jitterscope_model::{
     Attribution, Confidence, CpuSet, Evidence, Nanos, Part, StallId, Subject, Work, Worker,
 };
 use jitterscope_store::RunReader;
-use jitterscope_tune::{Effect, MeasuredCulprit, RunCulprits, Select, SkipReason, catalogue, plan};
+use jitterscope_tune::{
+    ChangeReason, Effect, MeasuredCulprit, RunCulprits, Select, SkipReason, catalogue, plan,
+};
 use std::convert::Infallible;
 use std::path::Path;
 use support::{Cgroups, build, folder, goal};
@@ -142,4 +144,57 @@ fn a_culprit_with_several_parts_of_a_stall_caused_it_once() {
         (reported("vmstat_update"), reported("other")),
         ((Nanos(342), 2), (Nanos(5), 1))
     );
+}
+
+/// A thread on a CPU that leaves the scheduler's domains stays there, whatever else waits for that CPU.
+#[test]
+fn threads_move_before_their_cpu_leaves_the_domains() {
+    for cgroups in [Cgroups::V1, Cgroups::V2] {
+        let dir = folder();
+        let machine = build(&dir.path().join("root"), cgroups);
+        let goal = goal(&machine);
+        let of = |knob: &str, persist| {
+            let select = Select::Only(vec![knob.into()]);
+            plan(&machine, &goal, &select, &[], persist).unwrap()
+        };
+        let alone = of("cpuset-part", false);
+        let knobs: Vec<&str> = alone.changes.iter().map(|change| change.knob).collect();
+        let partition = knobs
+            .iter()
+            .position(|knob| *knob == "cpuset-part")
+            .unwrap();
+        let (before, after) = knobs.split_at(partition);
+        for mover in ["kthread-aff", "systemd-aff"] {
+            assert_eq!(
+                before.iter().filter(|knob| **knob == mover).count(),
+                of(mover, false).changes.len(),
+                "{cgroups:?}: {knobs:?}"
+            );
+        }
+        assert!(!before.is_empty() && after.iter().all(|knob| *knob == "cpuset-part"));
+        let needed = &alone.changes[0].why;
+        assert_eq!(*needed, ChangeReason::Needed { by: "cpuset-part" });
+        // They are moved for now, as the CPUs are isolated for now.
+        assert!(
+            of("systemd-aff", true)
+                .changes
+                .iter()
+                .any(|change| change.knob == "persist")
+        );
+        assert!(
+            of("cpuset-part", true)
+                .changes
+                .iter()
+                .all(|change| change.knob != "persist")
+        );
+        let without = plan(
+            &machine,
+            &goal,
+            &Select::Only(vec!["cpuset-part".into()]),
+            &["systemd-aff".into()],
+            false,
+        );
+        let without = without.unwrap().changes;
+        assert!(without.iter().all(|change| change.knob != "systemd-aff"));
+    }
 }

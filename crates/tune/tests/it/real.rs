@@ -7,8 +7,8 @@ use crate::support;
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::{
-    Goal, MachineHands, Mechanism, NowIs, OnDrift, OnRefusal, Op, Outcome, Refusal, Select,
-    StateDir, ThreadFamily, apply, catalogue, glob, is_clean, online_cpus, plan, rollback, status,
+    Goal, HostWriter, Mechanism, NowIs, OnDrift, OnRefusal, Op, Outcome, Refusal, Select, StateDir,
+    ThreadFamily, apply, catalogue, glob, is_clean, online_cpus, plan, rollback, status,
 };
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
@@ -135,7 +135,7 @@ impl Bench {
 
     fn roll_back(&self) -> jitterscope_tune::RollbackReport {
         rollback(
-            &mut MachineHands::new(&self.machine),
+            &mut HostWriter::new(&self.machine),
             &self.state,
             &mut |_| OnDrift::Restore,
         )
@@ -146,7 +146,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         let _ = rollback(
-            &mut MachineHands::new(&self.machine),
+            &mut HostWriter::new(&self.machine),
             &self.state,
             &mut |_| OnDrift::Restore,
         );
@@ -170,7 +170,7 @@ fn every_knob_of_this_machine_goes_on_and_comes_off_without_a_trace() {
         if plan.changes.is_empty() {
             continue;
         }
-        let mut hands = MachineHands::new(&bench.machine);
+        let mut hands = HostWriter::new(&bench.machine);
         let report = apply(&mut hands, &bench.state, &plan, who(), OnRefusal::GoOn).unwrap();
         for failure in report.failures() {
             // The kernel may manage an interrupt, and firmware the PCIe links; no other failure is accepted.
@@ -269,7 +269,7 @@ fn isolation_moves_a_competitor_off_the_cpu_and_gives_it_back() {
             >= 4
     );
     apply(
-        &mut MachineHands::new(&bench.machine),
+        &mut HostWriter::new(&bench.machine),
         &bench.state,
         &plan,
         who(),

@@ -8,7 +8,7 @@ use jitterscope_platform::Machine;
 use jitterscope_source::Tracefs;
 use jitterscope_testing::{is_root, turn};
 use jitterscope_tune::{
-    Goal, InForceBy, LONGEST_UNDOING, MachineHands, OnDrift, OnRefusal, Select, StateDir, apply,
+    Goal, HostWriter, InForceBy, LONGEST_UNDOING, OnDrift, OnRefusal, Select, StateDir, apply,
     online_cpus, plan, rollback,
 };
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ struct PutBack<'a>(&'a Machine, &'a StateDir);
 
 impl Drop for PutBack<'_> {
     fn drop(&mut self) {
-        let _ = rollback(&mut MachineHands::new(self.0), self.1, &mut |_| {
+        let _ = rollback(&mut HostWriter::new(self.0), self.1, &mut |_| {
             OnDrift::Restore
         });
     }
@@ -129,7 +129,7 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
     }
     let Some(watch) = Watch::start(&tracefs) else {
         jitterscope_testing::skip(&format!(
-            "no tracing instance can be had, or the kernel does not tell where {WORK} is"
+            "no tracing instance is available, or the kernel does not show where {WORK} is"
         ));
         return;
     };
@@ -153,7 +153,7 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
     .unwrap();
     let put_back = PutBack(&machine, &state);
     let applied = apply(
-        &mut MachineHands::new(&machine),
+        &mut HostWriter::new(&machine),
         &state,
         &plan,
         who(),
@@ -171,7 +171,7 @@ fn memory_statistics_come_back_within_the_time_that_the_rollback_says() {
         "it is in force, and yet: {calm:?}; before: {usual:?}"
     );
 
-    let rolled = rollback(&mut MachineHands::new(&machine), &state, &mut |_| {
+    let rolled = rollback(&mut HostWriter::new(&machine), &state, &mut |_| {
         OnDrift::Later
     })
     .unwrap();

@@ -4,7 +4,7 @@
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_tune::glob;
-use jitterscope_tune::{Access, Goal, Hands, MachineHands, Who};
+use jitterscope_tune::{Access, Goal, HostWriter, MachineWriter, Who};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -315,10 +315,10 @@ pub fn differences(
 
 struct Died;
 
-/// Hands on a fake machine: new cgroups come with their files, and the hands can refuse operations or die before or
+/// MachineWriter on a fake machine: new cgroups come with their files, and the hands can refuse operations or die before or
 /// after any of them.
 pub struct FakeHands {
-    inner: MachineHands,
+    inner: HostWriter,
     pub moves: usize,
     /// The step to die at; even: before it, odd: after it.
     pub die_at: Option<usize>,
@@ -336,7 +336,7 @@ pub struct FakeHands {
 impl FakeHands {
     pub fn new(machine: &Machine) -> FakeHands {
         FakeHands {
-            inner: MachineHands::new(machine),
+            inner: HostWriter::new(machine),
             moves: 0,
             die_at: None,
             for_real: false,
@@ -353,10 +353,7 @@ impl FakeHands {
         }
     }
 
-    fn movement<T>(
-        &mut self,
-        act: impl FnOnce(&mut MachineHands) -> io::Result<T>,
-    ) -> io::Result<T> {
+    fn movement<T>(&mut self, act: impl FnOnce(&mut HostWriter) -> io::Result<T>) -> io::Result<T> {
         let before = self.moves * 2;
         self.moves += 1;
         if self.die_at == Some(before) {
@@ -389,7 +386,7 @@ pub fn survive<T>(act: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-impl Hands for FakeHands {
+impl MachineWriter for FakeHands {
     fn machine(&self) -> &Machine {
         self.inner.machine()
     }

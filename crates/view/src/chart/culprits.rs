@@ -3,6 +3,7 @@
 use super::plot;
 use super::shared::{Shared, of_its_time};
 use super::svg::{Anchor, Svg};
+use super::theme::SERIES;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::{percent, percent_cell};
@@ -105,7 +106,8 @@ pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
             .sum();
         let share = share(rest);
         let caption = format!("{share}, {}", Nanos(rest));
-        row(BARS, &format!("{more} more"), "f6", rest, caption);
+        let others = format!("f{}", SERIES - 1);
+        row(BARS, &format!("{more} more"), &others, rest, caption);
     }
     Ok(svg)
 }

@@ -14,11 +14,6 @@ const HEIGHT: f64 = 520.0;
 /// All curves of one run; for several runs, the first curve that all have.
 pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
     let curves = curves(runs)?;
-    let count = curves
-        .iter()
-        .map(|(_, curve)| curve.count)
-        .max()
-        .unwrap_or(1);
     let lines: Vec<Vec<(f64, f64)>> = curves.iter().map(|(_, curve)| curve.nines()).collect();
     let longest: Vec<(f64, f64)> = curves.iter().map(|(_, curve)| curve.longest()).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT);
@@ -42,7 +37,13 @@ pub(super) fn draw(runs: &[&Drawn]) -> Result<Svg, ChartError> {
         bottom: HEIGHT - 50.0,
     };
     let x = Axis {
-        scale: Scale::Nines((count as f64).log10().clamp(1.0, 12.0)),
+        scale: Scale::Nines(
+            longest
+                .iter()
+                .map(|(x, _)| *x)
+                .fold(1.0, f64::max)
+                .min(12.0),
+        ),
         title: "percentile (lines end where ten lie above; marks: the longest)",
         name: &|at| format!("{} %", scale::nines(at as usize)),
     };

@@ -158,7 +158,8 @@ pub(super) fn line_class(series: usize) -> String {
     format!("curve s{} d{}", series % SERIES, series % SERIES)
 }
 
-/// The mark of a series at a point: circle, square, triangle, diamond, cross, saltire, bar.
+/// The mark of a series at a point: circle, square, triangle, diamond, cross, saltire, triangle on its tip, bow tie,
+/// bar.
 pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
     let (l, r, t, b) = (Px(x - 3.0), Px(x + 3.0), Px(y - 3.0), Px(y + 3.0));
     let (x, y) = (Px(x), Px(y));
@@ -169,6 +170,8 @@ pub(super) fn mark(series: usize, x: f64, y: f64) -> String {
         3 => format!("M{x} {t}L{r} {y}L{x} {b}L{l} {y}z"),
         4 => format!("M{l} {y}h6M{x} {t}v6"),
         5 => format!("M{l} {t}l6 6M{l} {b}l6-6"),
+        6 => format!("M{l} {t}H{r}L{x} {b}z"),
+        7 => format!("M{l} {t}V{b}L{r} {t}V{b}z"),
         _ => format!("M{l} {y}h6"),
     }
 }
@@ -207,7 +210,8 @@ pub(super) fn piece(svg: &mut Svg, series: usize, area: [f64; 4]) {
     svg.path("hatch", &hatching(series, area));
 }
 
-/// The hatching by series: none, rising, falling, vertical, horizontal, rising and falling, vertical and horizontal.
+/// The hatching by series: none, rising, falling, vertical, horizontal, rising and falling, vertical and horizontal,
+/// rising and vertical, falling and horizontal.
 fn hatching(series: usize, [x, y, width, height]: [f64; 4]) -> String {
     const STEP: f64 = 7.0;
     let (right, bottom) = (x + width, y + height);
@@ -217,7 +221,7 @@ fn hatching(series: usize, [x, y, width, height]: [f64; 4]) -> String {
     };
     let steps = |length: f64| (1..(length / STEP).ceil() as usize).map(|at| STEP * at as f64);
     let kind = series % SERIES;
-    if matches!(kind, 1 | 5) {
+    if matches!(kind, 1 | 5 | 7) {
         for at in steps(width + height) {
             line([
                 x + (at - height).max(0.0),
@@ -227,7 +231,7 @@ fn hatching(series: usize, [x, y, width, height]: [f64; 4]) -> String {
             ]);
         }
     }
-    if matches!(kind, 2 | 5) {
+    if matches!(kind, 2 | 5 | 8) {
         for at in steps(width + height) {
             line([
                 x + (at - height).max(0.0),
@@ -237,12 +241,12 @@ fn hatching(series: usize, [x, y, width, height]: [f64; 4]) -> String {
             ]);
         }
     }
-    if matches!(kind, 3 | 6) {
+    if matches!(kind, 3 | 6 | 7) {
         for at in steps(width) {
             line([x + at, y, x + at, bottom]);
         }
     }
-    if matches!(kind, 4 | 6) {
+    if matches!(kind, 4 | 6 | 8) {
         for at in steps(height) {
             line([x, y + at, right, y + at]);
         }

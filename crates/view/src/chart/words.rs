@@ -53,8 +53,8 @@ pub(crate) fn lane(lane: &Lane) -> String {
 /// The name of a distribution in a key.
 pub(crate) fn curve(run: &Drawn, of: CurveOf) -> String {
     match of {
-        CurveOf::Deltas => "all CPUs".into(),
-        CurveOf::DeltasOf(cpu) => format!("CPU {cpu}"),
+        CurveOf::Waits => "all CPUs".into(),
+        CurveOf::WaitsOf(cpu) => format!("CPU {cpu}"),
         CurveOf::Lateness => "lateness, each wake-up as it was".into(),
         CurveOf::LatenessCorrected => "corrected for deadlines slept through".into(),
         CurveOf::Transit(role) => format!("{role}, queue transit"),
@@ -67,7 +67,7 @@ pub(crate) fn curve(run: &Drawn, of: CurveOf) -> String {
 /// The measured quantity: the curves of one run with the same quantity share a chart.
 pub(crate) fn measured(of: CurveOf) -> &'static str {
     match of {
-        CurveOf::Deltas | CurveOf::DeltasOf(_) => "the time between clock reads",
+        CurveOf::Waits | CurveOf::WaitsOf(_) => "how long a random moment waits",
         CurveOf::Lateness | CurveOf::LatenessCorrected => "the lateness of wake-ups",
         CurveOf::Transit(_) | CurveOf::FromIntended(_) => "the messages' latency",
         CurveOf::Inter(_) => "the time between messages",

@@ -4,7 +4,7 @@ use jitterscope_analyze::compare::{
     ConditionDifference, ConditionKind, ConditionValue, PoolError, SettingDifference,
 };
 use jitterscope_analyze::{MachineDifference, MachineValue};
-use jitterscope_model::{ClockKind, PipelinePacing};
+use jitterscope_model::{ClockKind, CpuId, PipelinePacing, PipelineRole};
 
 /// The text for a run without this condition.
 const ABSENT: &str = "none";
@@ -22,6 +22,8 @@ pub(crate) fn condition(of: ConditionKind) -> &'static str {
         ConditionKind::NoDeepIdle => "kept from deep idle",
         ConditionKind::RecordLength => "record",
         ConditionKind::RingSlots => "ring",
+        ConditionKind::Threads => "threads",
+        ConditionKind::Placement => "placement",
         ConditionKind::Owner => "what belongs there",
         ConditionKind::Program => "program followed",
         ConditionKind::Command => "command",
@@ -58,6 +60,14 @@ fn value(of: &ConditionValue) -> String {
         }
         ConditionValue::RecordLength(bytes) => format!("{bytes} bytes"),
         ConditionValue::RingSlots(slots) => format!("{slots} slots"),
+        ConditionValue::Threads(threads) => threads.to_string(),
+        ConditionValue::Placement(placed) => {
+            let on = |(role, cpu): &(PipelineRole, Option<CpuId>)| match cpu {
+                Some(cpu) => format!("{} on CPU {cpu}", role.as_str()),
+                None => format!("{} anywhere", role.as_str()),
+            };
+            placed.iter().map(on).collect::<Vec<_>>().join(", ")
+        }
         ConditionValue::OwnersFound(names) => names.join(", "),
         ConditionValue::OwnerNamed(most) => {
             format!("{}, as named", most.as_deref().unwrap_or("nobody who ran"))

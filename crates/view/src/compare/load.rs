@@ -3,7 +3,7 @@
 use crate::load;
 use jitterscope_analyze::compare::{ComparedRun, ComparedRunBuilder};
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
-use jitterscope_model::{CpuSet, RunManifest, Stall, StallId};
+use jitterscope_model::{CpuSet, Nanos, RunManifest, Stall, StallId};
 use jitterscope_store::{RunReader, StoreError, StoredRow};
 use std::path::Path;
 
@@ -36,17 +36,18 @@ pub enum CompareError {
 /// # Errors
 /// The run cannot be read, or has no figures of these CPUs.
 pub fn load_compared(path: &Path, cpus: Option<&CpuSet>) -> Result<ComparedRun, CompareError> {
-    load_compared_with(path, cpus, &mut None)
+    load_compared_with(path, cpus, None, &mut None)
 }
 
-/// As [`load_compared`], with an optional redactor. All compared runs share it, so that a thread has the same pseudonym
-/// in each.
+/// As [`load_compared`], with stalls counted from a longer threshold than the run's own on, and with an optional
+/// redactor. All compared runs share it, so that a thread has the same pseudonym in each.
 ///
 /// # Errors
 /// As [`load_compared`].
 pub fn load_compared_with(
     path: &Path,
     cpus: Option<&CpuSet>,
+    counted_from: Option<Nanos>,
     redactor: &mut Option<Redactor>,
 ) -> Result<ComparedRun, CompareError> {
     let reader = RunReader::open(path)?;
@@ -55,6 +56,9 @@ pub fn load_compared_with(
         keep_only(&mut manifest, cpus)?;
     }
     let mut builder = ComparedRunBuilder::new(&manifest, machine, path);
+    if let Some(threshold) = counted_from {
+        builder = builder.counted_from(threshold);
+    }
     let mut last: Option<Stall> = None;
     load::rows(&reader, redactor, |row| match row {
         StoredRow::Stall(stall) => last = Some(stall),

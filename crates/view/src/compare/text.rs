@@ -2,7 +2,8 @@
 
 use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
-    became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
+    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
+    unproven, verdict,
 };
 use crate::lines::{counted, cpus_text};
 use crate::number;
@@ -23,6 +24,8 @@ const NAME: usize = 18;
 const CULPRIT: usize = 24;
 /// Columns of a culprit's change, with a blank after the longest word.
 const BECAME: usize = 10;
+/// The mark of a percentile that too few values lie above.
+const NEXT_TO_MAXIMUM: &str = " ^";
 /// Beyond this number of values of one side, only their middle is shown.
 const FEW: usize = 3;
 
@@ -166,7 +169,6 @@ impl Page {
             let text = format!("{what}: {before} in {}, {after} in {}", names[0], names[1]);
             if difference.incomparable {
                 let given = match difference.what {
-                    // The default threshold depends on the machine's clock.
                     ConditionKind::Threshold => " Record both with the same --threshold.",
                     ConditionKind::EventGrain => " Record both with the same --events.",
                     _ => "",
@@ -176,7 +178,14 @@ impl Page {
                     &format!("NOT COMPARABLE: {text}. Nothing is judged.{given}"),
                 );
             } else {
-                self.wrapped(Tone::Warning, &format!("measured differently: {text}"));
+                let counted = match difference.what {
+                    ConditionKind::Threshold => "; stalls of both are counted from the longer one",
+                    _ => "",
+                };
+                self.wrapped(
+                    Tone::Warning,
+                    &format!("measured differently: {text}{counted}"),
+                );
             }
         }
         for difference in against
@@ -199,6 +208,15 @@ impl Page {
 
     fn figures(&mut self, against: &Against, names: &[String; 2], sides: [&SideSummary; 2]) {
         let run = length(sides[0], sides[1]);
+        for row in against.figures.iter().filter(|row| row.is_total) {
+            let Some([observed, said]) = headline(row, names, sides, run) else {
+                continue;
+            };
+            self.line("");
+            self.wrapped(Tone::Strong, &observed);
+            let verdict = row.comparison.as_ref().map(|c| c.verdict);
+            self.wrapped(verdict.map_or(Tone::Dim, tone), &said);
+        }
         self.heading(&format!(
             "{}{:>9}{:>9}{:>8}{:>14}{:>8}  VERDICT",
             pad("FIGURE", NAME),
@@ -206,7 +224,7 @@ impl Page {
             names[1],
             "CHANGE",
             "INTERVAL",
-            "NOISE"
+            "MARGIN"
         ));
         if against.figures.is_empty() {
             self.line("Runs of this probe have no figures.");
@@ -222,32 +240,28 @@ impl Page {
         if let Some(level) = level {
             let level = format!("{:.4}", level * 100.0);
             let text = format!(
-                "interval: of the change, at {} %; noise: what two samples of one setting would seem to differ by. \
-                 Less is better everywhere. Figures without a verdict are shown only.",
+                "interval: of the change, at {} %; margin: what counts as no difference. Less is better everywhere. \
+                 Figures without a verdict are shown only.",
                 level.trim_end_matches('0').trim_end_matches('.')
             );
             self.wrapped(Tone::Dim, &text);
         }
-        for row in against.figures.iter().filter(|row| row.is_total) {
-            let Some(comparison) = &row.comparison else {
-                continue;
-            };
-            if let Some(why) = because(comparison, run) {
-                self.wrapped(
-                    Tone::Warning,
-                    &format!("{} is undecided: {why}.", figure_name(row.kind)),
-                );
-            }
+        if let Some(text) = next_to_maximum(&against.figures, run) {
+            self.wrapped(Tone::Dim, &format!("{} {text}", NEXT_TO_MAXIMUM.trim()));
         }
     }
 
     fn figure(&mut self, row: &FigureRow, sides: [&SideSummary; 2]) {
         let side = |values: &[Option<f64>]| figure(of_side(row.kind, values), row.unit);
+        let mark = match row.supported_from_ns {
+            Some(_) => NEXT_TO_MAXIMUM,
+            None => "",
+        };
+        let name = pad(&format!("{}{mark}", figure_name(row.kind)), NAME);
         let name = if row.is_total {
-            self.style
-                .paint(Tone::Strong, &pad(&figure_name(row.kind), NAME))
+            self.style.paint(Tone::Strong, &name)
         } else {
-            pad(&figure_name(row.kind), NAME)
+            name
         };
         let (a, b) = (side(&row.first), side(&row.second));
         let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));
@@ -255,15 +269,16 @@ impl Page {
             let shown = c
                 .change
                 .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
-            let noise = c
-                .noise_floor
-                .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
+            let margin = match c.margin {
+                0.0 => "-".into(),
+                margin => change(margin, c.scale, row.unit),
+            };
             line.push_str(&format!(
                 "{:>8}{:>14}{:>8}  {}",
                 format!(" {shown}"),
                 fit(&interval(c.interval, c.scale, row.unit), 13),
-                fit(noise.trim_start_matches('+'), 7),
-                self.verdict(c)
+                fit(margin.trim_start_matches('+'), 7),
+                self.verdict(c.verdict)
             ));
         } else if row.kind == FigureKind::Worst {
             // The longest value grows with the time of observation.
@@ -301,14 +316,8 @@ impl Page {
         }
     }
 
-    fn verdict(&self, comparison: &Comparison) -> String {
-        let tone = match comparison.verdict {
-            Verdict::Better => Tone::Good,
-            Verdict::Worse => Tone::Bad,
-            Verdict::Equivalent | Verdict::NotSeen => Tone::Strong,
-            Verdict::Inconclusive => Tone::Warning,
-        };
-        self.style.paint(tone, verdict(comparison.verdict))
+    fn verdict(&self, of: Verdict) -> String {
+        self.style.paint(tone(of), verdict(of))
     }
 
     fn culprits(&mut self, against: &Against, names: &[String; 2]) {
@@ -337,8 +346,8 @@ impl Page {
         let mut left_out = 0;
         for row in culprits {
             // The verdict rests on every decided prediction.
-            let decided = matches!(row.verdict(), Verdict::Better | Verdict::Worse)
-                || row.predicted && row.verdict() != Verdict::Inconclusive;
+            let decided = matches!(row.verdict, Verdict::Better | Verdict::Worse)
+                || row.predicted && row.verdict != Verdict::Inconclusive;
             if !decided {
                 let shown = if row.predicted {
                     &mut predicted_undecided
@@ -385,18 +394,13 @@ impl Page {
         let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
         // The figure with the verdict, if only one has it.
         let of = match (
-            row.verdict() == row.events.verdict,
-            row.verdict() == row.stolen.verdict,
+            row.verdict == row.events.verdict,
+            row.verdict == row.stolen.verdict,
         ) {
-            _ if row.verdict() == Verdict::Inconclusive => "",
+            _ if row.verdict == Verdict::Inconclusive => "",
             (true, false) => ", count",
             (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
             _ => "",
-        };
-        let decided = if of == ", count" {
-            &row.events
-        } else {
-            &row.stolen
         };
         let figures = [
             (rate(&row.events, |c| c.first), 7),
@@ -409,10 +413,10 @@ impl Page {
             columns(&format!("{mark}{name}"), CULPRIT, &figures),
             pad(became(row.became), BECAME),
             // The full text would not fit beside that.
-            if decided.verdict == Verdict::Equivalent && !of.is_empty() {
+            if row.verdict == Verdict::Equivalent && !of.is_empty() {
                 "equiv.".to_owned()
             } else {
-                self.verdict(decided)
+                self.verdict(row.verdict)
             },
         );
         self.line(&line);
@@ -442,7 +446,7 @@ impl Page {
                 format!(" {}", figure(c.second, unit)),
                 format!(" {shown}"),
                 fit(&interval(c.interval, c.scale, unit), 13),
-                self.verdict(c)
+                self.verdict(c.verdict)
             );
             self.line(&line);
         }
@@ -504,6 +508,15 @@ impl Page {
             );
             self.wrapped(Tone::Dim, &text);
         }
+    }
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Better => Tone::Good,
+        Verdict::Worse => Tone::Bad,
+        Verdict::Equivalent | Verdict::NotSeen => Tone::Strong,
+        Verdict::Inconclusive => Tone::Warning,
     }
 }
 

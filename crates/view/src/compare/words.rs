@@ -3,7 +3,8 @@
 use crate::doubts::doubts_text;
 use crate::number;
 use jitterscope_analyze::compare::{
-    Became, Comparison, FigureKind, FigureUnit, Interval, Scale, SideSummary, Undecided, Verdict,
+    Became, Comparison, FigureKind, FigureRow, FigureUnit, Interval, Scale, SideSummary, Undecided,
+    Verdict,
 };
 use jitterscope_model::{CpuId, CpuSet, Nanos, PipelineRole};
 
@@ -118,11 +119,120 @@ pub(crate) fn became(became: Became) -> &'static str {
     }
 }
 
+/// The observed difference of a total with its exposure, and then what the statistics say about it.
+pub(crate) fn headline(
+    row: &FigureRow,
+    names: &[String; 2],
+    sides: [&SideSummary; 2],
+    run: Nanos,
+) -> Option<[String; 2]> {
+    let c = row.comparison.as_ref()?;
+    let (first, second) = (c.first?, c.second?);
+    let exposure = sides.map(|side| match side.runs.len() {
+        1 => format!("one run of {}", number::span(side.measured_ns)),
+        runs => format!("{runs} runs, {} in all", number::span(side.measured_ns)),
+    });
+    let factor = (second / first).max(first / second);
+    let times = match factor.is_finite() && factor >= 2.0 {
+        true => format!(", a factor of {}", number::rate(factor)),
+        false => String::new(),
+    };
+    let shown = c.change.map_or_else(String::new, |of| {
+        format!(" ({}{times})", change(of, c.scale, row.unit))
+    });
+    let observed = format!(
+        "{}: {} in {}, {} in {}{shown}; {} is {}, {} is {}.",
+        figure_name(row.kind).trim(),
+        figure(Some(first), row.unit),
+        names[0],
+        figure(Some(second), row.unit),
+        names[1],
+        names[0],
+        exposure[0],
+        names[1],
+        exposure[1],
+    );
+    let at = |of: Option<Interval>| {
+        let level = of.map_or(0.0, |of| of.level * 100.0);
+        let level = format!("{level:.1}");
+        let level = level.trim_end_matches('0').trim_end_matches('.');
+        format!("{level} % interval {}", interval(of, c.scale, row.unit))
+    };
+    let power = match (c.detectable, c.noise_floor) {
+        (Some(of), Some(noise)) => format!(
+            " Such runs find a change of {} four times in five; two samples of one setting differ by up to {}.",
+            change(of, c.scale, row.unit).trim_start_matches('+'),
+            change(noise, c.scale, row.unit).trim_start_matches('+')
+        ),
+        _ => String::new(),
+    };
+    let margin = change(c.margin, c.scale, row.unit);
+    let margin = margin.trim_start_matches('+');
+    let said = match c.verdict {
+        Verdict::Better | Verdict::Worse => format!(
+            "{}: {}, p = {}.",
+            verdict(c.verdict),
+            at(c.interval),
+            probability(c.probability.unwrap_or(1.0))
+        ),
+        Verdict::Equivalent => format!(
+            "equivalent: {}, within the margin of {margin}.",
+            at(c.equivalence_interval)
+        ),
+        Verdict::NotSeen => "not seen in either.".into(),
+        Verdict::Inconclusive => {
+            format!("no verdict: {}.", because(c, run).unwrap_or_default())
+        }
+    };
+    Some([observed, format!("{said}{power}")])
+}
+
+/// What the percentiles that too few values lie above are worth, and what would support them; `None` without any.
+/// `run`: the length of a run.
+pub(crate) fn next_to_maximum(rows: &[FigureRow], run: Nanos) -> Option<String> {
+    let needs: Vec<String> = rows
+        .iter()
+        .filter_map(|row| Some(supported_from(row.kind, row.supported_from_ns?, run)))
+        .collect();
+    (!needs.is_empty()).then(|| {
+        format!(
+            "next to the maximum: fewer than ten values of a run lie above it, so its verdict is about runs of this \
+             length alone. {}",
+            needs.join("; ")
+        )
+    })
+}
+
+/// The recordings that support a percentile: `wait p99.9 takes runs of 52 s, or 6 of these taken together`.
+pub(crate) fn supported_from(kind: FigureKind, from: Nanos, run: Nanos) -> String {
+    let together = from.0.div_ceil(run.0.max(1));
+    format!(
+        "{} takes runs of {}, or {together} of these taken together",
+        figure_name(kind).trim(),
+        number::span(from)
+    )
+}
+
+/// A probability with about two significant digits.
+fn probability(of: f64) -> String {
+    match of {
+        p if p >= 0.1 => format!("{p:.2}"),
+        p if p >= 0.01 => format!("{p:.3}"),
+        p => format!("{p:.4}"),
+    }
+}
+
 /// Why a comparison is undecided, and what would decide it; `None` if it is decided.
 #[must_use]
 pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
     let why = match comparison.undecided? {
-        Undecided::SingleRuns => "one run of each says nothing of how runs differ".into(),
+        Undecided::SingleRuns => {
+            return Some(
+                "one run of each: this may be variation from run to run. `record --repeat 5` shows how runs vary; \
+                 `jitterscope experiment` decides"
+                    .into(),
+            );
+        }
         Undecided::Bursts { dispersion } => format!(
             "one run of each, and it came in bursts (variance {dispersion:.1} times the mean), so that the \
              count of one run says little"
@@ -131,6 +241,13 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
             format!("no test of so few runs can come out; it takes {fewest} of each")
         }
         Undecided::Chance => "it may be chance, and it may be more than the margin".into(),
+        Undecided::OneAfterTheOther => {
+            return Some(
+                "recorded one after the other, so that the setting cannot be told from the time: use \
+                 `jitterscope experiment`, or alternate the recordings"
+                    .into(),
+            );
+        }
         Undecided::NotMeasured => return Some("not every run has this figure".into()),
     };
     Some(match comparison.more_runs {

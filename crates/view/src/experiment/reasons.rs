@@ -142,6 +142,11 @@ pub fn experiment_error(error: &ExperimentError) -> String {
         },
         ExperimentError::Refused(of) => format!("{error}: {}", refusal(&of.outcome)),
         ExperimentError::NotUndone(of) => format!("{error}: {}", not_undone(&of.undoing)),
+        ExperimentError::Left { first, left } => format!(
+            "{}; undoing the change failed, too: {}",
+            experiment_error(first),
+            experiment_error(left)
+        ),
         other => other.to_string(),
     }
 }

@@ -4,7 +4,6 @@ use super::markup::{Cell, Head, Markup};
 use crate::chart::{self, ChartKind, of_its_time, words};
 use crate::drawn::Drawn;
 use crate::number::{count, moment, percent};
-use jitterscope_analyze::SUPPORT;
 use jitterscope_analyze::picture::{Curve, DrawnCulprit};
 use jitterscope_model::Nanos;
 use std::collections::BTreeMap;
@@ -88,14 +87,18 @@ pub(super) fn percentiles(body: &mut Markup, run: &Drawn) {
 
 /// The curves by name, each up to its supported percentile.
 pub(super) fn percentiles_table(body: &mut Markup, curves: Vec<(String, &Curve)>) {
-    let mut heads = vec![Head::Text("of"), Head::Number("count")];
+    let of_moments = curves.iter().any(|(_, curve)| curve.of.is_of_moments());
+    let all = if of_moments { "over" } else { "count" };
+    let mut heads = vec![Head::Text("of"), Head::Number(all)];
     heads.extend(LEVELS.map(|(name, _)| Head::Number(name)));
     let row = |(name, curve): (String, &Curve)| {
-        let mut row = vec![Cell::Text(name), Cell::Number(count(curve.count))];
+        let all = match curve.of.is_of_moments() {
+            true => Nanos(curve.count).to_string(),
+            false => count(curve.count),
+        };
+        let mut row = vec![Cell::Text(name), Cell::Number(all)];
         row.extend(LEVELS.map(|(_, share)| {
-            let above = curve.count as f64 * (1.0 - share) * (1.0 + 1e-9);
-            let enough = share >= 1.0 || above >= SUPPORT as f64;
-            Cell::Number(if enough {
+            Cell::Number(if share >= 1.0 || curve.supports(share) {
                 curve.quantile(share).to_string()
             } else {
                 "\u{2013}".into()

@@ -7,7 +7,8 @@ use crate::chart::{self, ChartKind};
 use crate::compare::conditions::{both_machines, both_sides, condition, machine_value};
 use crate::compare::text::{length, letter, middle, of_other_cpus, unit_of_cpus};
 use crate::compare::words::{
-    became, because, change, figure, figure_name, interval, moved_elsewhere, unproven, verdict,
+    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
+    unproven, verdict,
 };
 use crate::drawn::Drawn;
 use crate::lines::cpus_text;
@@ -167,27 +168,22 @@ fn one_against(body: &mut Markup, diff: &Diff, against: &Against) {
         let Some(comparison) = &row.comparison else {
             continue;
         };
-        let mut text = format!(
-            "{}: {} in {}, {} in {}: {}",
-            figure_name(row.kind).trim(),
-            figure(middle(&row.first), row.unit),
-            names[0],
-            figure(middle(&row.second), row.unit),
-            names[1],
-            verdict(comparison.verdict)
-        );
-        match because(comparison, length) {
-            Some(why) => text += &format!(" ({why})."),
-            None => text.push('.'),
-        }
+        let sides = [&diff.sides[0], &diff.sides[against.side]];
+        let Some([observed, said]) = headline(row, &names, sides, length) else {
+            continue;
+        };
         let class = match comparison.verdict {
             Verdict::Better => "<p class=\"lead good\">",
             Verdict::Worse => "<p class=\"lead bad\">",
             Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotSeen => "<p class=\"lead\">",
         };
-        body.element(class, &text, "</p>\n");
+        body.element("<p class=\"lead\">", &observed, "</p>\n");
+        body.element(class, &said, "</p>\n");
     }
     figures(body, against, &names);
+    if let Some(text) = next_to_maximum(&against.figures, length) {
+        body.note(&format!("Percentiles {text}."));
+    }
     culprits(body, against, &names);
     cpus(body, against, &names);
     machine(body, &against.machine, against.machine_unknown);
@@ -227,6 +223,7 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
         Head::Number(&names[1]),
         Head::Number("change"),
         Head::Number("interval"),
+        Head::Number("margin"),
         Head::Number("noise"),
         Head::Text("verdict"),
     ];
@@ -238,7 +235,10 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
                 .unwrap_or_default()
         };
         vec![
-            Cell::Text(figure_name(row.kind)),
+            Cell::Text(match row.supported_from_ns {
+                Some(_) => format!("{} (next to the maximum)", figure_name(row.kind)),
+                None => figure_name(row.kind),
+            }),
             Cell::Number(figure(middle(&row.first), row.unit)),
             Cell::Number(figure(middle(&row.second), row.unit)),
             Cell::Number(by(|c| c.change)),
@@ -247,6 +247,7 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
                     .map(|c| interval(c.interval, c.scale, row.unit))
                     .unwrap_or_default(),
             ),
+            Cell::Number(by(|c| Some(c.margin)).trim_start_matches('+').to_owned()),
             Cell::Number(by(|c| c.noise_floor).trim_start_matches('+').to_owned()),
             Cell::Text(compared.map_or_else(|| lacking(row, names), |c| signed(c.verdict))),
         ]
@@ -257,7 +258,7 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
         against.figures.iter().map(row).collect(),
     );
     body.note(
-        "Interval: where the change lies. Noise: what two samples of one setting would seem to differ by. Figures \
+        "Interval: where the change lies. Margin: what counts as no difference. Noise: what two samples of one setting would seem to differ by. Figures \
          without a verdict are shown only.",
     );
 }
@@ -292,7 +293,7 @@ fn culprits(body: &mut Markup, against: &Against, names: &[String; 2]) {
             Cell::Number(percent(row.stolen.first.unwrap_or(0.0))),
             Cell::Number(percent(row.stolen.second.unwrap_or(0.0))),
             Cell::Text(became(row.became).into()),
-            Cell::Text(signed(row.verdict())),
+            Cell::Text(signed(row.verdict)),
         ]
     };
     let (first, rest) = culprits.split_at(culprits.len().min(FEW));

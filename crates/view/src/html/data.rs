@@ -31,6 +31,8 @@ struct Header {
     version: u32,
     /// Whether the page's server can supply more of the run: [`stall`].
     served: bool,
+    /// Whether the run keeps all of its trace.
+    trace_complete: bool,
     run: Run,
     lanes: Vec<String>,
     /// The CPU of each lane; 0 for a thread's.
@@ -87,6 +89,8 @@ struct CulpritRow {
 struct CurveRow {
     name: String,
     measured: &'static str,
+    /// If its values are those of moments: the time of all of them, nanoseconds.
+    moments_ns: Option<u64>,
     /// Nines and nanoseconds.
     points: Vec<(f64, f64)>,
     /// The longest value, in the same units.
@@ -208,6 +212,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     let header = Header {
         version: VERSION,
         served,
+        trace_complete: run.summary.trust.raw_trace_complete,
         run: Run {
             id: run.summary.run.id.clone(),
             label: crate::style::tame(&run.summary.run.label),
@@ -244,6 +249,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             .map(|curve| CurveRow {
                 name: chart_words::curve(run, curve.of),
                 measured: chart_words::measured(curve.of),
+                moments_ns: curve.of.is_of_moments().then_some(curve.count),
                 points: curve.nines().into_iter().map(rounded).collect(),
                 longest: rounded(curve.longest()),
             })

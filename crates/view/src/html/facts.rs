@@ -8,7 +8,7 @@ use crate::sources::source_words;
 use crate::{text, words};
 use jitterscope_analyze::periods::{PeriodRow, Regularity};
 use jitterscope_analyze::{RunSummary, SourceWords};
-use jitterscope_model::{MachineState, Reading, SourceStatus};
+use jitterscope_model::{MachineEntry, MachineState, Scalar, SourceStatus};
 
 pub(super) fn periods(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
@@ -163,68 +163,52 @@ pub(super) fn machine(body: &mut Markup, run: &Drawn) {
     body.end();
 }
 
-fn read<T>(reading: &Reading<T>, text: impl FnOnce(&T) -> String) -> String {
-    reading.value().map(text).unwrap_or_default()
+/// A setting's value, or the value of each group of CPUs; empty if there is none.
+fn shown(machine: &MachineState, name: &str) -> String {
+    let text = |entry: &MachineEntry| match entry.is.value() {
+        Some(Scalar::Number(kib)) => Some(bytes(kib.saturating_mul(1024))),
+        Some(Scalar::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let entries = machine.settings.get(name);
+    let alone = entries.len() == 1;
+    let shown = entries.iter().filter_map(|entry| match &entry.cpus {
+        Some(cpus) if !alone => Some(format!("{cpus}: {}", text(entry)?)),
+        _ => text(entry),
+    });
+    shown.collect::<Vec<_>>().join("; ")
 }
 
 fn more(machine: &MachineState) -> Vec<(&'static str, String)> {
-    let (processors, memory) = (&machine.processors, &machine.memory);
-    let per_cpu = |all: Vec<(String, String)>| match &all[..] {
-        [(_, value)] => value.clone(),
-        all => all
-            .iter()
-            .map(|(cpus, value)| format!("{cpus}: {value}"))
-            .collect::<Vec<_>>()
-            .join("; "),
+    let facts: [(&str, &[&str]); 10] = [
+        ("microcode", &["processors.microcode"]),
+        (
+            "frequency",
+            &[
+                "processors.frequency.driver",
+                "processors.frequency.governor",
+            ],
+        ),
+        ("boost", &["processors.boost"]),
+        ("idle driver", &["processors.idle.driver"]),
+        ("SMT", &["processors.smt.control"]),
+        ("memory", &["memory.total_kib"]),
+        ("huge pages", &["memory.transparent_huge_pages"]),
+        ("clock source", &["kernel.clocksource"]),
+        ("preemption", &["kernel.preemption"]),
+        (
+            "firmware",
+            &[
+                "firmware.vendor",
+                "firmware.product",
+                "firmware.bios_vendor",
+                "firmware.bios_version",
+            ],
+        ),
+    ];
+    let shown = |settings: &[&str]| {
+        let words = settings.iter().map(|name| shown(machine, name));
+        words.collect::<Vec<_>>().join(" ").trim().to_owned()
     };
-    let microcode = read(&processors.microcode, |all| {
-        per_cpu(
-            all.0
-                .iter()
-                .map(|group| (group.cpus.to_string(), group.value.clone()))
-                .collect(),
-        )
-    });
-    let governor = read(&processors.frequency, |all| {
-        let of = |group: &jitterscope_model::CpuGroup<jitterscope_model::FrequencyPolicy>| {
-            let policy = &group.value;
-            let words = [&policy.driver, &policy.governor].map(|word| read(word, Clone::clone));
-            (group.cpus.to_string(), words.join(" ").trim().to_owned())
-        };
-        per_cpu(all.0.iter().map(of).collect())
-    });
-    vec![
-        ("microcode", microcode),
-        ("frequency", governor),
-        ("boost", read(&processors.boost, Clone::clone)),
-        ("idle driver", read(&processors.idle.driver, Clone::clone)),
-        ("SMT", read(&processors.smt.control, Clone::clone)),
-        (
-            "memory",
-            read(&memory.total_kib, |kib| bytes(kib.saturating_mul(1024))),
-        ),
-        (
-            "huge pages",
-            read(&memory.transparent_huge_pages, Clone::clone),
-        ),
-        (
-            "clock source",
-            read(&machine.kernel.clocksource, Clone::clone),
-        ),
-        ("preemption", read(&machine.kernel.preemption, Clone::clone)),
-        ("firmware", {
-            let firmware = &machine.firmware;
-            let words = [
-                &firmware.vendor,
-                &firmware.product,
-                &firmware.bios_vendor,
-                &firmware.bios_version,
-            ];
-            words
-                .map(|word| read(word, Clone::clone))
-                .join(" ")
-                .trim()
-                .to_owned()
-        }),
-    ]
+    facts.map(|(name, settings)| (name, shown(settings))).into()
 }

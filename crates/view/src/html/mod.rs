@@ -224,7 +224,7 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
         sections.push(("threads", "Threads"));
     }
     if !summary.passive.is_empty() {
-        sections.push(("watched", "What belongs there"));
+        sections.push(("watched", "Owners"));
     }
     if has_stalls(run) {
         sections.extend([

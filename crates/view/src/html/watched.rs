@@ -32,7 +32,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     if summary.passive.is_empty() {
         return;
     }
-    body.section("watched", "What belongs there, and who ran instead");
+    body.section("watched", "Owners, and who ran instead");
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
     cpus.sort_by_key(|cpu| (Reverse(cpu.stolen_ns()), cpu.cpu));
     let bars = cpus.iter().take(FEW).map(|cpu| Whole {
@@ -65,7 +65,7 @@ fn share(part: Nanos, cpu: &PassiveCpu) -> f64 {
 fn table(body: &mut Markup, cpus: &[&PassiveCpu]) {
     let heads = [
         Head::Number("CPU"),
-        Head::Text("what belongs there"),
+        Head::Text("owner"),
         Head::Number("running"),
         Head::Number("interrupted"),
         Head::Number("waiting"),

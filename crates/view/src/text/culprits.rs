@@ -2,7 +2,7 @@
 
 use super::Page;
 use crate::number::{count, percent, percent_cell};
-use crate::style::{Tone, fit, fit_end, tame, wrap};
+use crate::style::{Tone, fit, fit_apart, tame, wrap};
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
 use jitterscope_model::{CulpritKind, ExecutionContext, Nanos};
@@ -82,6 +82,14 @@ fn rows(
         let detailed = sleeper || rows.iter().filter(same).count() > 1;
         let room = page.style.columns() - NAME;
         let name = name_among(rows, row, room);
+        let row = &CulpritRow {
+            subject: words::group_apart(
+                &row.subject,
+                rows.iter().map(|other| &other.subject),
+                page.style.columns() - PHRASE,
+            ),
+            ..row.clone()
+        };
         culprit(page, row, &name, detailed, unprinted);
     }
     let rest = &rows[SHOWN.min(rows.len())..];
@@ -110,19 +118,13 @@ fn rows(
 /// A row's name, cut to the room beside its kind so that no other row has the same text.
 fn name_among(rows: &[CulpritRow], row: &CulpritRow, room: usize) -> String {
     let room = room.saturating_sub(tame(row.subject.kind_word()).len() + 1);
-    let name = row.subject.name();
-    let cut = fit(&name, room);
-    let is_alike = |other: &CulpritRow| {
-        let other_name = other.subject.name();
-        other.subject.kind() == row.subject.kind()
-            && other_name != name
-            && fit(&other_name, room) == cut
-    };
-    if rows.iter().any(is_alike) {
-        fit_end(&name, room)
-    } else {
-        cut
-    }
+    let of_kind = |other: &&CulpritRow| other.subject.kind() == row.subject.kind();
+    let others = rows
+        .iter()
+        .filter(of_kind)
+        .map(|other| other.subject.name());
+    let others: Vec<_> = others.collect();
+    fit_apart(&row.subject.name(), others.iter().map(|name| &**name), room)
 }
 
 /// `detailed`: the detail says more than the phrase, or it alone distinguishes this row. `explanation`: `None` if a row
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_cut_to_the_same_text_keep_their_ends() {
+    fn names_that_would_be_cut_to_the_same_text_are_cut_apart() {
         let of = |group: &str| {
             row(Subject::Ipi(
                 format!("/system.slice/very-long-folder/{group}").into(),
@@ -276,7 +278,7 @@ mod tests {
         };
         let rows = [of("inner"), of("outer"), row(Subject::Ipi("short".into()))];
         let names: Vec<_> = rows.iter().map(|row| name_among(&rows, row, 20)).collect();
-        assert_eq!(names, ["..g-folder/inner", "..g-folder/outer", "short"]);
+        assert_eq!(names, ["../inner", "../outer", "short"]);
         let alone = name_among(&rows[..1], &rows[0], 20);
         assert_eq!(alone, "/system.slice/..");
     }

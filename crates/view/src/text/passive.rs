@@ -81,12 +81,12 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     if wanted == Nanos::ZERO {
         let text = match owner(cpus) {
             Some(owner) => format!(
-                "{owner}, which belongs on {}, did not want to run there in {}: nothing could be taken from it.",
+                "{owner}, the owner of {}, did not want to run in {}, so nothing could be stolen from it.",
                 short_cpus_text(&ids),
                 span(watched)
             ),
             None => format!(
-                "Nothing that belongs on {} wanted to run there in {}: nothing could be taken from it.",
+                "No owner of {} wanted to run in {}, so nothing could be stolen.",
                 short_cpus_text(&ids),
                 span(watched)
             ),
@@ -96,18 +96,18 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     if stretches == 0 {
         let text = match owner(cpus) {
             Some(owner) => format!(
-                "Nothing was seen to be taken from {owner}, which belongs on {}.",
+                "Nothing was stolen from {owner}, the owner of {}, as far as records show.",
                 short_cpus_text(&ids)
             ),
             None => format!(
-                "Nothing was seen to be taken from what belongs on {}.",
+                "Nothing was stolen from the owners of {}, as far as records show.",
                 short_cpus_text(&ids)
             ),
         };
         return page.prose(Some(Tone::Good), 0, &text);
     }
     let text = format!(
-        "What belongs on {} could have used {} of {} and was kept from {} of that: {stolen}, in {} stretch{}.",
+        "The owner of {} wanted {} of {} and lost {} of that: {stolen}, in {} stretch{}.",
         short_cpus_text(&ids),
         span(wanted),
         span(watched),
@@ -128,7 +128,7 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
 
 fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
     page.heading("CPU BY CPU", "shares of the time that each was watched");
-    let head = "  cpu   running  interr.  waiting   beside     idle  unknown     worst  what belongs there";
+    let head = "  cpu   running  interr.  waiting   beside     idle  unknown     worst  owner";
     page.line(
         &page
             .style
@@ -183,14 +183,14 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
     );
     let text = match &cpu.chosen {
         Some(chosen) => format!(
-            "It belongs to {} (tid {}), which had most of it, {}, in the look of {} before the measurement.",
+            "Its owner is {} (tid {}), which had most of it, {}, in the {} before the measurement.",
             tame(&chosen.comm),
             chosen.tid,
             percent(chosen.share),
             chosen.look_ns
         ),
-        None if cpu.threads.is_empty() => "Nothing that belongs there ran.".into(),
-        None => format!("It belongs to {}.", names(cpu)),
+        None if cpu.threads.is_empty() => "No owner ran there.".into(),
+        None => format!("Its owner is {}.", names(cpu)),
     };
     page.prose(Some(Tone::Strong), 2, &text);
     let part = |ns: Nanos| format!("{ns} ({})", percent(share(ns, cpu)));

@@ -91,8 +91,10 @@ pub fn finding(of: &Finding) -> String {
         }
         Finding::NoPerfEvents => "no program holds performance events".into(),
         Finding::PerfEvents { programs } => format!("open in {}", named(programs)),
-        Finding::NoMsrTool => "none of the known tools is running".into(),
-        Finding::MsrTools { programs } => named(programs),
+        Finding::NoneRuns => "none of the known tools is running".into(),
+        Finding::Running { programs } => named(programs),
+        Finding::NoRealTime => "no kernel thread there has a real-time priority above 1".into(),
+        Finding::RealTime { threads } => format!("above 1: {}", named(threads)),
         Finding::KvmClockSync { value } => format!("kvmclock_periodic_sync is {value}"),
     }
 }
@@ -133,7 +135,8 @@ pub fn wanted(of: &Wanted) -> String {
         Wanted::IrqbalanceOff { cpus } => format!("stopped, or IRQBALANCE_BANNED_CPULIST={cpus}"),
         Wanted::QueuesAtMost { most } => format!("at most {most} receive queues"),
         Wanted::NoPerfEvents => "no open performance events".into(),
-        Wanted::NoMsrTool => "none running, or on housekeeping CPUs only".into(),
+        Wanted::NoneRuns => "none running, or on housekeeping CPUs only".into(),
+        Wanted::NoRealTime => "no real-time priority above 1".into(),
         Wanted::Value { value } => (*value).to_owned(),
     }
 }
@@ -206,7 +209,7 @@ mod tests {
             })
             .to_vec();
         assert_eq!(
-            finding(&Finding::MsrTools {
+            finding(&Finding::Running {
                 programs: programs.clone()
             }),
             "pcm (pid 9), turbostat (pid 9)"

@@ -2,36 +2,28 @@
 
 use super::plan_reasons::{lasts_because, no_time};
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
+use crate::json::{Worded, worded};
 use jitterscope_model::AnyVersion;
 use jitterscope_tune::{
     Applied, ApplyReport, Forbidden, GoneBecause, InForceBy, Lasts, Meaning, NowIs, Outcome,
-    Refusal, RollbackReport, RolledBack, Settling, Status, StatusApply, StatusEntry, Undoing,
+    Refusal, RollbackReport, RolledBack, Settling, Status, StatusEntry, Undoing,
 };
 use serde::Serialize;
 
 /// The outcome of an apply. Each change that was not made has its `why` in words beside its data.
 #[must_use]
 pub fn apply_json(of: &ApplyReport) -> impl Serialize {
-    let ApplyReport {
-        schema_version,
-        applied,
-        not_tried,
-        merged,
-    } = of;
     ApplyJson {
-        schema_version: *schema_version,
-        applied: applied.iter().map(AppliedJson::of).collect(),
-        not_tried: *not_tried,
-        merged: *merged,
+        report: of,
+        applied: of.applied.iter().map(AppliedJson::of).collect(),
     }
 }
 
 #[derive(Serialize)]
 struct ApplyJson<'a> {
-    schema_version: u32,
+    #[serde(flatten)]
+    report: &'a ApplyReport,
     applied: Vec<AppliedJson<'a>>,
-    not_tried: usize,
-    merged: bool,
 }
 
 #[derive(Serialize)]
@@ -42,26 +34,18 @@ struct AppliedJson<'a> {
     to: &'a str,
     #[serde(flatten)]
     outcome: OutcomeJson<'a>,
-    in_force_by: Option<InForceJson<'a>>,
+    in_force_by: Option<Worded<'a, InForceBy>>,
 }
 
 impl AppliedJson<'_> {
     fn of(of: &Applied) -> AppliedJson<'_> {
-        let Applied {
-            knob,
-            path,
-            from,
-            to,
-            outcome,
-            in_force_by,
-        } = of;
         AppliedJson {
-            knob,
-            path,
-            from,
-            to,
-            outcome: OutcomeJson::of(outcome),
-            in_force_by: in_force_by.as_ref().map(InForceJson::of),
+            knob: of.knob,
+            path: &of.path,
+            from: &of.from,
+            to: &of.to,
+            outcome: OutcomeJson::of(&of.outcome),
+            in_force_by: of.in_force_by.as_ref().map(in_force),
         }
     }
 }
@@ -117,222 +101,103 @@ impl OutcomeJson<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct InForceJson<'a> {
-    #[serde(flatten)]
-    by: &'a InForceBy,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
+fn in_force(by: &InForceBy) -> Worded<'_, InForceBy> {
+    let why = match by {
+        InForceBy::Unknown { cause } => Some(no_time(cause)),
+        InForceBy::Now
+        | InForceBy::AtLatest { .. }
+        | InForceBy::AtEvent { .. }
+        | InForceBy::AfterReboot => None,
+    };
+    worded(by, why.map(|why| ("why", why)))
 }
 
-impl InForceJson<'_> {
-    fn of(by: &InForceBy) -> InForceJson<'_> {
-        let why = match by {
-            InForceBy::Unknown { cause } => Some(no_time(cause)),
-            InForceBy::Now
-            | InForceBy::AtLatest { .. }
-            | InForceBy::AtEvent { .. }
-            | InForceBy::AfterReboot => None,
-        };
-        InForceJson { by, why }
+/// A change with its words, and when it is in force.
+#[derive(Serialize)]
+struct TimedJson<'a, T> {
+    #[serde(flatten)]
+    change: Worded<'a, T>,
+    in_force_by: Option<Worded<'a, InForceBy>>,
+}
+
+fn timed<'a, T>(change: &'a T, why: Option<String>, by: Option<&'a InForceBy>) -> TimedJson<'a, T> {
+    TimedJson {
+        change: worded(change, why.map(|why| ("why", why))),
+        in_force_by: by.map(in_force),
     }
 }
 
 /// The active changes. Each one that was refused, is gone or belongs to no knob has its `why` in words beside its data.
 #[must_use]
 pub fn status_json(of: &Status) -> impl Serialize {
-    let Status {
-        schema_version,
-        active,
-        applies,
-        changes,
-        rolled_back,
-        settling,
-    } = of;
+    let settling = of.settling.iter();
     StatusJson {
-        schema_version: *schema_version,
-        active: *active,
-        applies,
-        changes: changes.iter().map(StandingJson::of).collect(),
-        rolled_back,
-        settling: settling.iter().map(SettlingJson::of).collect(),
+        status: of,
+        changes: of.changes.iter().map(standing).collect(),
+        settling: settling
+            .map(|of| timed(of, None, Some(&of.in_force_by)))
+            .collect(),
     }
 }
 
 #[derive(Serialize)]
 struct StatusJson<'a> {
-    schema_version: u32,
-    active: bool,
-    applies: &'a [StatusApply],
-    changes: Vec<StandingJson<'a>>,
-    rolled_back: &'a [String],
-    settling: Vec<SettlingJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct StandingJson<'a> {
-    knob: &'a str,
-    path: &'a str,
-    original: &'a str,
-    asked: &'a str,
-    since_realtime_ns: u64,
     #[serde(flatten)]
-    standing: &'a NowIs,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    in_force_by: Option<InForceJson<'a>>,
+    status: &'a Status,
+    changes: Vec<TimedJson<'a, StatusEntry>>,
+    settling: Vec<TimedJson<'a, Settling>>,
 }
 
-impl StandingJson<'_> {
-    fn of(of: &StatusEntry) -> StandingJson<'_> {
-        let StatusEntry {
-            knob,
-            path,
-            family: _,
-            original,
-            asked,
-            since_realtime_ns,
-            standing,
-            in_force_by,
-        } = of;
-        let why = match standing {
-            NowIs::Refused { why, means } => Some(refused_with(why, *means)),
-            NowIs::Gone { cause } => Some(gone(cause)),
-            NowIs::Forbidden { cause } => Some(forbidden(cause)),
-            NowIs::InForce
-            | NowIs::Pending { .. }
-            | NowIs::Original
-            | NowIs::ChangedAgain
-            | NowIs::Drifted { .. }
-            | NowIs::UndoneByReboot => None,
-        };
-        StandingJson {
-            knob,
-            path,
-            original,
-            asked,
-            since_realtime_ns: *since_realtime_ns,
-            standing,
-            why,
-            in_force_by: in_force_by.as_ref().map(InForceJson::of),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct SettlingJson<'a> {
-    knob: &'a str,
-    path: &'a str,
-    original: &'a str,
-    in_force_by: InForceJson<'a>,
-}
-
-impl SettlingJson<'_> {
-    fn of(of: &Settling) -> SettlingJson<'_> {
-        let Settling {
-            knob,
-            path,
-            original,
-            in_force_by,
-        } = of;
-        SettlingJson {
-            knob,
-            path,
-            original,
-            in_force_by: InForceJson::of(in_force_by),
-        }
-    }
+fn standing(of: &StatusEntry) -> TimedJson<'_, StatusEntry> {
+    let why = match &of.standing {
+        NowIs::Refused { why, means } => Some(refused_with(why, *means)),
+        NowIs::Gone { cause } => Some(gone(cause)),
+        NowIs::Forbidden { cause } => Some(forbidden(cause)),
+        NowIs::InForce
+        | NowIs::Pending { .. }
+        | NowIs::Original
+        | NowIs::ChangedAgain
+        | NowIs::Drifted { .. }
+        | NowIs::UndoneByReboot => None,
+    };
+    timed(of, why, of.in_force_by.as_ref())
 }
 
 /// A rollback. Each step that failed, was not tried or had nothing to undo, and each remaining drop-in, has its `why`
 /// in words beside its data.
 #[must_use]
 pub fn rollback_json(of: &RollbackReport) -> impl Serialize {
-    let RollbackReport {
-        schema_version,
-        steps,
-        inherited_freed,
-        rebooted,
-        update_boot_loader,
-        stays,
-        lasting,
-    } = of;
+    let lasting = of.lasting.iter();
     RollbackJson {
-        schema_version: *schema_version,
-        steps: steps.iter().map(StepJson::of).collect(),
-        inherited_freed: *inherited_freed,
-        rebooted: *rebooted,
-        update_boot_loader: *update_boot_loader,
-        stays: *stays,
+        report: of,
+        steps: of.steps.iter().map(step).collect(),
         lasting: lasting
-            .iter()
-            .map(|of| LastsJson {
-                of,
-                why: lasts_because(&of.cause),
-            })
+            .map(|of| worded(of, [("why", lasts_because(&of.cause))]))
             .collect(),
     }
 }
 
 #[derive(Serialize)]
 struct RollbackJson<'a> {
-    schema_version: u32,
-    steps: Vec<StepJson<'a>>,
-    inherited_freed: usize,
-    rebooted: bool,
-    update_boot_loader: bool,
-    stays: usize,
-    lasting: Vec<LastsJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct StepJson<'a> {
-    knob: &'a str,
-    path: &'a str,
-    original: &'a str,
     #[serde(flatten)]
-    undoing: &'a Undoing,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    in_force_by: Option<InForceJson<'a>>,
+    report: &'a RollbackReport,
+    steps: Vec<TimedJson<'a, RolledBack>>,
+    lasting: Vec<Worded<'a, Lasts>>,
 }
 
-impl StepJson<'_> {
-    fn of(of: &RolledBack) -> StepJson<'_> {
-        let RolledBack {
-            knob,
-            path,
-            original,
-            undoing,
-            in_force_by,
-        } = of;
-        let why = match undoing {
-            Undoing::Failed { .. } | Undoing::Gone { .. } | Undoing::Forbidden { .. } => {
-                Some(not_undone(undoing))
-            }
-            Undoing::Restored
-            | Undoing::WasOriginal
-            | Undoing::GoesWithItsCgroup
-            | Undoing::UndoneByReboot
-            | Undoing::KeptForeign { .. }
-            | Undoing::Drifted { .. } => None,
-        };
-        StepJson {
-            knob,
-            path,
-            original,
-            undoing,
-            why,
-            in_force_by: in_force_by.as_ref().map(InForceJson::of),
+fn step(of: &RolledBack) -> TimedJson<'_, RolledBack> {
+    let why = match &of.undoing {
+        Undoing::Failed { .. } | Undoing::Gone { .. } | Undoing::Forbidden { .. } => {
+            Some(not_undone(&of.undoing))
         }
-    }
-}
-
-#[derive(Serialize)]
-struct LastsJson<'a> {
-    #[serde(flatten)]
-    of: &'a Lasts,
-    why: String,
+        Undoing::Restored
+        | Undoing::WasOriginal
+        | Undoing::GoesWithItsCgroup
+        | Undoing::UndoneByReboot
+        | Undoing::KeptForeign { .. }
+        | Undoing::Drifted { .. } => None,
+    };
+    timed(of, why, of.in_force_by.as_ref())
 }
 
 #[cfg(test)]
@@ -374,7 +239,7 @@ mod tests {
             in_force_by: None,
         };
         assert_eq!(
-            text(&StepJson::of(&step)),
+            text(&super::step(&step)),
             r#"{"knob":"k","path":"/p","original":"1","result":"failed","system":"busy","means":"in_use","why":"busy: somebody else is using it","in_force_by":null}"#
         );
     }

@@ -6,9 +6,10 @@ use super::plan_reasons::{
     boot_by_hand, change_reason, knob_notice, left_thread, left_threads, notice, skip_reason, stays,
 };
 use super::reasons::knob_reason;
+use crate::json::{Worded, worded};
 use jitterscope_tune::{
     Audit, AuditEntry, BootLine, Change, ChangeReason, Competitor, Goal, KnobState, Left,
-    LeftTogether, Op, Plan, Remedy, Risk, Skipped,
+    LeftTogether, Op, Plan, Risk, Skipped,
 };
 use serde::Serialize;
 
@@ -16,33 +17,19 @@ use serde::Serialize;
 /// stays its `what` and `why`, and each competing program its `why`.
 #[must_use]
 pub fn audit_json(of: &Audit) -> impl Serialize {
-    let Audit {
-        schema_version,
-        goal,
-        run,
-        knobs,
-        competitors,
-        remedies,
-    } = of;
     AuditJson {
-        schema_version: *schema_version,
-        goal,
-        run: run.as_deref(),
-        knobs: knobs.iter().map(KnobJson::of).collect(),
-        competitors: competitors.iter().map(CompetitorJson::of).collect(),
-        remedies,
+        audit: of,
+        knobs: of.knobs.iter().map(KnobJson::of).collect(),
+        competitors: of.competitors.iter().map(competitor).collect(),
     }
 }
 
 #[derive(Serialize)]
 struct AuditJson<'a> {
-    schema_version: u32,
     #[serde(flatten)]
-    goal: &'a Goal,
-    run: Option<&'a str>,
+    audit: &'a Audit,
     knobs: Vec<KnobJson<'a>>,
-    competitors: Vec<CompetitorJson<'a>>,
-    remedies: &'a [Remedy],
+    competitors: Vec<Worded<'a, Competitor>>,
 }
 
 #[derive(Serialize)]
@@ -54,7 +41,7 @@ struct KnobJson<'a> {
     current: String,
     wanted: String,
     note: String,
-    left: Vec<LeftJson<'a, Left>>,
+    left: Vec<Worded<'a, Left>>,
 }
 
 impl KnobJson<'_> {
@@ -76,45 +63,18 @@ impl KnobJson<'_> {
     }
 }
 
-/// Threads that stay where they are, one or a group.
-#[derive(Serialize)]
-struct LeftJson<'a, T> {
-    #[serde(flatten)]
-    left: &'a T,
-    what: String,
-    why: &'static str,
+fn left_alone(left: &Left) -> Worded<'_, Left> {
+    let why = stays(left.because).to_owned();
+    worded(left, [("what", left_thread(left)), ("why", why)])
 }
 
-fn left_alone(left: &Left) -> LeftJson<'_, Left> {
-    LeftJson {
-        left,
-        what: left_thread(left),
-        why: stays(left.because),
-    }
+fn left_in_all(left: &LeftTogether) -> Worded<'_, LeftTogether> {
+    let why = stays(left.because).to_owned();
+    worded(left, [("what", left_threads(left)), ("why", why)])
 }
 
-fn left_in_all(left: &LeftTogether) -> LeftJson<'_, LeftTogether> {
-    LeftJson {
-        left,
-        what: left_threads(left),
-        why: stays(left.because),
-    }
-}
-
-#[derive(Serialize)]
-struct CompetitorJson<'a> {
-    #[serde(flatten)]
-    program: &'a Competitor,
-    why: &'static str,
-}
-
-impl CompetitorJson<'_> {
-    fn of(program: &Competitor) -> CompetitorJson<'_> {
-        CompetitorJson {
-            program,
-            why: does(program.does),
-        }
-    }
+fn competitor(program: &Competitor) -> Worded<'_, Competitor> {
+    worded(program, [("why", does(program.does))])
 }
 
 /// A plan. Each change and each knob without one has its `why` in words beside its data, threads that stay their `what`
@@ -137,18 +97,14 @@ pub fn plan_json(of: &Plan) -> impl Serialize {
         changes: changes.iter().map(ChangeJson::of).collect(),
         skipped: skipped
             .iter()
-            .map(|knob| SkippedJson {
-                knob,
-                why: skip_reason(&knob.why),
-            })
+            .map(|knob| worded(knob, [("why", skip_reason(&knob.why))]))
             .collect(),
         left: left.iter().map(left_in_all).collect(),
-        boot: boot.as_ref().map(|line| BootJson {
-            line,
-            how: boot_by_hand(&line.by_hand),
-        }),
+        boot: boot
+            .as_ref()
+            .map(|line| worded(line, [("how", boot_by_hand(&line.by_hand))])),
         notes: notes.iter().map(knob_notice).collect(),
-        competitors: competitors.iter().map(CompetitorJson::of).collect(),
+        competitors: competitors.iter().map(competitor).collect(),
     }
 }
 
@@ -158,11 +114,11 @@ struct PlanJson<'a> {
     #[serde(flatten)]
     goal: &'a Goal,
     changes: Vec<ChangeJson<'a>>,
-    skipped: Vec<SkippedJson<'a>>,
-    left: Vec<LeftJson<'a, LeftTogether>>,
-    boot: Option<BootJson<'a>>,
+    skipped: Vec<Worded<'a, Skipped>>,
+    left: Vec<Worded<'a, LeftTogether>>,
+    boot: Option<Worded<'a, BootLine>>,
     notes: Vec<String>,
-    competitors: Vec<CompetitorJson<'a>>,
+    competitors: Vec<Worded<'a, Competitor>>,
 }
 
 #[derive(Serialize)]
@@ -202,20 +158,6 @@ impl ChangeJson<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct SkippedJson<'a> {
-    #[serde(flatten)]
-    knob: &'a Skipped,
-    why: String,
-}
-
-#[derive(Serialize)]
-struct BootJson<'a> {
-    #[serde(flatten)]
-    line: &'a BootLine,
-    how: String,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,7 +182,7 @@ mod tests {
         };
         assert_eq!(
             text(&audit_json(&audit)),
-            r#"{"schema_version":1,"isolated":"1","housekeeping":"0","run":null,"knobs":[],"competitors":[],"remedies":[]}"#
+            r#"{"schema_version":1,"isolated":"1","housekeeping":"0","run":null,"remedies":[],"knobs":[],"competitors":[]}"#
         );
     }
 }

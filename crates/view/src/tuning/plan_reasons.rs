@@ -14,6 +14,9 @@ pub fn change_reason(of: &ChangeReason) -> String {
     match of {
         ChangeReason::AsDeclared { words } => (*words).to_owned(),
         ChangeReason::Measured(of) => measured(of),
+        ChangeReason::Needed { by } => {
+            format!("{by} needs it: without it, threads would be stranded on these CPUs")
+        }
         ChangeReason::Lasting => "so that it holds after the next boot".into(),
     }
 }

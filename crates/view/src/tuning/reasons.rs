@@ -48,6 +48,7 @@ pub fn knob_reason(of: &KnobReason) -> String {
         KnobReason::ProcessorUnknown => "/proc/cpuinfo cannot be read",
         KnobReason::NoGuests => "this machine runs no virtual machines",
         KnobReason::KvmUnreadable => "KVM's parameters cannot be read",
+        KnobReason::KernelThreadsHidden => "no kernel thread of these CPUs can be seen (another PID namespace)",
     }
     .to_owned()
 }

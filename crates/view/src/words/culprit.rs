@@ -1,13 +1,12 @@
 //! Words for culprits.
 
-use super::known;
 use super::sender::id;
 use super::verdicts;
-use crate::style::tame;
+use crate::style::{fit_apart, tame};
 use jitterscope_analyze::{Common, CulpritRow, KnownName, RecorderThread, common};
 use jitterscope_model::{
-    About, CulpritKind, Meanwhile, Nanos, Phase, SchedClass, Subject, SumRow, Task, TimerSource,
-    Verdict, Work,
+    About, CulpritKind, Meanwhile, Nanos, Phase, Quota, SchedClass, Subject, SumRow, Task,
+    TimerSource, Verdict, Work,
 };
 
 /// `thread bash`.
@@ -63,6 +62,26 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
     })
 }
 
+/// A quota with the name of its control group cut to `width` columns, so that it differs from those of the `others`.
+pub(crate) fn group_apart<'s>(
+    subject: &Subject,
+    others: impl IntoIterator<Item = &'s Subject>,
+    width: usize,
+) -> Subject {
+    let Subject::Quota(quota) = subject else {
+        return subject.clone();
+    };
+    let group = |other: &'s Subject| match other {
+        Subject::Quota(quota) => Some(&*quota.cgroup),
+        _ => None,
+    };
+    let others = others.into_iter().filter_map(group);
+    Subject::Quota(Quota {
+        cgroup: fit_apart(&quota.cgroup, others, width).into(),
+        ..quota.clone()
+    })
+}
+
 /// The [`detail`] of a table row, and whether it covers very many names.
 pub(crate) fn row_detail(row: &CulpritRow) -> String {
     with_names(row, detail(&row.subject, row.threads))
@@ -106,7 +125,7 @@ pub(crate) fn further_detail(subject: &Subject, threads: u64) -> String {
 pub(crate) fn explain(subject: &Subject) -> &'static str {
     let known = match subject {
         Subject::Verdict(verdict, _) => verdicts::explanation(*verdict),
-        named => KnownName::of(named).and_then(known::does),
+        named => KnownName::of(named).map(|known| known.does),
     };
     known.unwrap_or_else(|| of_kind(subject))
 }

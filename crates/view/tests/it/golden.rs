@@ -1018,7 +1018,7 @@ fn watched_cpus_on_one_screen() {
     let mut one = watched(&[1], 1);
     let screen = one_screen(&one);
     for part in [
-        "What belongs on CPU 1 could have used 9.60 s of 10.0 s and was kept from 6.25 %",
+        "The owner of CPU 1 wanted 9.60 s of 10.0 s and lost 6.25 %",
         "CPU 1 belongs to matching-engine (tid 4194300). That ran 90.0 %",
         "The longest, ",
         "of 200 ms of their time no record tells",
@@ -1049,7 +1049,7 @@ fn watched_cpus_on_one_screen() {
         ..PassiveCpu::default()
     };
     (quiet.attribution, quiet.worst) = (None, Vec::new());
-    assert!(one_screen(&quiet).contains("Nothing that belongs on CPU 0 wanted to run there"));
+    assert!(one_screen(&quiet).contains("No owner of CPU 0 wanted to run"));
     let chosen = ChosenThread {
         tid: 7,
         comm: "rustc".into(),
@@ -1059,7 +1059,7 @@ fn watched_cpus_on_one_screen() {
     quiet.passive[0].chosen = Some(chosen);
     let named = one_screen(&quiet);
     assert!(
-        named.contains("rustc (tid 7), which belongs on CPU 0, did not want to run there"),
+        named.contains("rustc (tid 7), the owner of CPU 0, did not want to run"),
         "{named}"
     );
 }

@@ -34,7 +34,7 @@ cat /sys/kernel/security/lockdown >/out/lockdown
         .or(report["probe"]["total"]["stalls"].as_u64());
     finding.check(
         stalls.is_some_and(|stalls| stalls > 0),
-        format!("stalls are measured all the same ({stalls:?})"),
+        format!("stalls are still measured ({stalls:?})"),
     );
     let tracefs = source(&report, "tracefs").cloned().unwrap_or_default();
     let message = format!("{}: {}", word(&tracefs, "status"), word(&tracefs, "reason"));

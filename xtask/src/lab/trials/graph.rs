@@ -144,7 +144,7 @@ pub fn functions(finding: &mut Finding) -> anyhow::Result<()> {
     let doctor = old.json("doctor")?.to_string();
     finding.check(
         doctor.contains("6.11"),
-        "doctor says from which release on it can be had",
+        "doctor names the first release that has it",
     );
     finding.check(
         old.file("instances").trim().is_empty(),

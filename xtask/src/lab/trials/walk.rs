@@ -91,7 +91,7 @@ while :; do i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; usleep 200000; done
 X
 chmod 755 /bin/hog /bin/asker /bin/writer /bin/toucher /bin/stirrer
 # Shorter than any record's doing, and alike in all runs: a comparison names nobody whose records lie outside of
-# stalls. An emulated CPU does not promise a constant TSC, and the kernel keeps time by it all the same.
+# stalls. An emulated CPU does not promise a constant TSC, and the kernel still uses it.
 reading="--clock tsc --threshold 2us"
 measure() {
     # In an isolated partition only its members may run, as the apply says.

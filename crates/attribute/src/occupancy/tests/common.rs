@@ -101,7 +101,7 @@ struct Open {
     key: u64,
 }
 
-pub(super) struct Paper {
+pub(super) struct FakeCpu {
     pub(super) events: Vec<KernelEvent>,
     pub(super) truth: Stretches,
     pub(super) now: u64,
@@ -113,10 +113,10 @@ pub(super) struct Paper {
     threaded: bool,
 }
 
-impl Paper {
+impl FakeCpu {
     /// Begins with the victim running.
-    pub(super) fn new(threaded: bool) -> Paper {
-        Paper {
+    pub(super) fn new(threaded: bool) -> FakeCpu {
+        FakeCpu {
             events: Vec::new(),
             truth: Vec::new(),
             now: 0,
@@ -128,14 +128,14 @@ impl Paper {
         }
     }
 
-    pub(super) fn play(acts: &[Act], threaded: bool) -> Paper {
-        let mut paper = Paper::new(threaded);
+    pub(super) fn play(acts: &[Act], threaded: bool) -> FakeCpu {
+        let mut fake = FakeCpu::new(threaded);
         for act in acts {
-            paper.act(*act);
+            fake.act(*act);
         }
-        let now = paper.now + 1;
-        paper.until(now);
-        paper
+        let now = fake.now + 1;
+        fake.until(now);
+        fake
     }
 
     fn who(&self) -> Who {

@@ -184,8 +184,8 @@ proptest! {
 
     #[test]
     fn both_tell_the_same_of_what_was_recorded_whole(acts in acts(200), threaded: bool) {
-        let paper = Paper::play(&acts, threaded);
-        prop_assert_eq!(now(&paper.events, paper.now), before(&paper.events, paper.now));
+        let fake = FakeCpu::play(&acts, threaded);
+        prop_assert_eq!(now(&fake.events, fake.now), before(&fake.events, fake.now));
     }
 }
 

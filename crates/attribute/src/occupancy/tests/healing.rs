@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn an_exit_that_was_lost_is_healed_by_the_next_switch(acts in acts(200), which in any::<prop::sample::Index>()) {
         let acts: Vec<Act> = acts.into_iter().filter(|act| act.what % 16 != 13).collect();
-        let paper = Paper::play(&acts, false);
+        let fake = FakeCpu::play(&acts, false);
         // A softirq may continue with its thread: the machine cannot rule that out.
         let exit = |kind: &EventKind| matches!(
             kind,
@@ -46,17 +46,17 @@ proptest! {
                 | EventKind::TimerExit { .. } | EventKind::CsdExit { .. }
         );
         let exits: Vec<usize> =
-            (0..paper.events.len()).filter(|at| exit(&paper.events[*at].kind)).collect();
+            (0..fake.events.len()).filter(|at| exit(&fake.events[*at].kind)).collect();
         prop_assume!(!exits.is_empty());
         let gone = exits[which.index(exits.len())];
-        let healed = paper.events[gone..].iter()
+        let healed = fake.events[gone..].iter()
             .find(|event| matches!(event.kind, EventKind::SchedSwitch { .. }))
-            .map_or(paper.now, |event| event.time.0);
-        let mut events = paper.events.clone();
+            .map_or(fake.now, |event| event.time.0);
+        let mut events = fake.events.clone();
         events.remove(gone);
-        let window = window(&events, 0, paper.now);
+        let window = window(&events, 0, fake.now);
         let after = stretches(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
-        let truth = paper.between(healed, paper.now);
+        let truth = fake.between(healed, fake.now);
         prop_assert_eq!(
             merged(after.filter(|(a, b, _)| a < b)),
             merged(truth.into_iter().map(|(a, b, who)| (a, b, without_items(who))))
@@ -71,24 +71,24 @@ proptest! {
         // Leaves out faults and sleeping items: losing the switch that brings them back would lose their activity, too.
         let kept = |act: &Act| !matches!(act.what % 16, 0 | 8 | 9 | 13 | 14);
         let acts: Vec<Act> = acts.into_iter().filter(kept).collect();
-        let paper = Paper::play(&acts, false);
-        let switches: Vec<usize> = (0..paper.events.len())
-            .filter(|at| matches!(paper.events[*at].kind, EventKind::SchedSwitch { .. }))
+        let fake = FakeCpu::play(&acts, false);
+        let switches: Vec<usize> = (0..fake.events.len())
+            .filter(|at| matches!(fake.events[*at].kind, EventKind::SchedSwitch { .. }))
             .collect();
         prop_assume!(!switches.is_empty());
         let gone = switches[which.index(switches.len())];
-        let before = gone.checked_sub(1).map_or(0, |at| paper.events[at].time.0);
-        let after = paper.events.get(gone + 1).map_or(paper.now, |event| event.time.0);
-        let mut events = paper.events.clone();
+        let before = gone.checked_sub(1).map_or(0, |at| fake.events[at].time.0);
+        let after = fake.events.get(gone + 1).map_or(fake.now, |event| event.time.0);
+        let mut events = fake.events.clone();
         events.remove(gone);
-        let found = stretches(&window(&events, 0, paper.now));
+        let found = stretches(&window(&events, 0, fake.now));
         let cut = |from: u64, until: u64| {
             let clipped = found.iter().map(move |(a, b, who)| (*a.max(&from), *b.min(&until), *who));
             merged(clipped.filter(|(a, b, _)| a < b))
         };
-        prop_assert_eq!(cut(0, before), paper.between(0, before));
-        prop_assert_eq!(cut(after, paper.now), paper.between(after, paper.now));
-        if gone + 1 < paper.events.len() {
+        prop_assert_eq!(cut(0, before), fake.between(0, before));
+        prop_assert_eq!(cut(after, fake.now), fake.between(after, fake.now));
+        if gone + 1 < fake.events.len() {
             prop_assert!(cut(before, after).iter().all(|(.., who)| *who == nobody(Class::Unrecorded)));
         }
     }
@@ -96,12 +96,12 @@ proptest! {
     #[test]
     fn after_a_loss_a_proof_or_a_switch_tells_again(acts in acts(200), from in 0..2000_u64, length in 0..1000_u64) {
         let acts: Vec<Act> = acts.into_iter().filter(|act| !matches!(act.what % 16, 0 | 13 | 14)).collect();
-        let paper = Paper::play(&acts, false);
-        let (from, to) = (from.min(paper.now), (from + length).min(paper.now));
+        let fake = FakeCpu::play(&acts, false);
+        let (from, to) = (from.min(fake.now), (from + length).min(fake.now));
         let mut machine = machine();
         machine.running(VICTIM, Ticks(0));
         let mark = machine.open_mark(Ticks(0));
-        let records = records(&paper.events);
+        let records = records(&fake.events);
         let mut told_of = false;
         for record in &records {
             if record.time.0 >= from && !told_of {
@@ -113,12 +113,12 @@ proptest! {
             }
         }
         let mut window = Window::default();
-        machine.close_mark(mark, Ticks(paper.now), &mut window);
-        let healed = paper.events.iter()
+        machine.close_mark(mark, Ticks(fake.now), &mut window);
+        let healed = fake.events.iter()
             .find(|event| event.time.0 > to && matches!(event.kind, EventKind::SchedSwitch { .. }))
-            .map_or(paper.now, |event| event.time.0);
+            .map_or(fake.now, |event| event.time.0);
         let after = stretches(&window).into_iter().map(|(a, b, who)| (a.max(healed), b, without_items(who)));
-        let truth = paper.between(healed, paper.now);
+        let truth = fake.between(healed, fake.now);
         prop_assert_eq!(
             merged(after.filter(|(a, b, _)| a < b)),
             merged(truth.into_iter().map(|(a, b, who)| (a, b, without_items(who))))

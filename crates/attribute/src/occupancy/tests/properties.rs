@@ -53,7 +53,7 @@ fn by_group(window: &Window) -> BTreeMap<(u8, i32), u64> {
 fn mad(acts: &[Act]) -> Vec<Record> {
     let mut all: Vec<Record> = Vec::new();
     for (index, chunk) in acts.chunks(7).enumerate() {
-        let mut records = records(&Paper::play(chunk, index % 2 == 0).events);
+        let mut records = records(&FakeCpu::play(chunk, index % 2 == 0).events);
         if index % 3 == 0 {
             records.retain(|record| record.key % 2 == 0);
         }
@@ -71,14 +71,14 @@ proptest! {
 
     #[test]
     fn slices_say_what_the_cpu_did(acts in acts(150), threaded: bool, from in 0..3000_u64, length in 0..3000_u64) {
-        let paper = Paper::play(&acts, threaded);
-        let (from, until) = (from.min(paper.now), (from + length).min(paper.now));
+        let fake = FakeCpu::play(&acts, threaded);
+        let (from, until) = (from.min(fake.now), (from + length).min(fake.now));
         // A handler's record, at its end, belongs to the window that it ends in.
         let nmi = |(from, to, who): &&(u64, u64, Who)| who.class == Class::Nmi && *from < until && until < *to;
-        let until = paper.truth.iter().find(nmi).map_or(until, |nmi| nmi.1);
-        let window = window(&paper.events, from, until);
+        let until = fake.truth.iter().find(nmi).map_or(until, |nmi| nmi.1);
+        let window = window(&fake.events, from, until);
         tiles(&window)?;
-        prop_assert_eq!(stretches(&window), paper.between(from, until));
+        prop_assert_eq!(stretches(&window), fake.between(from, until));
     }
 
     #[test]
@@ -137,11 +137,11 @@ proptest! {
     ) {
         // An NMI's record describes the time before it, and belongs to the window that it is in.
         let acts: Vec<Act> = acts.into_iter().filter(|act| act.what % 16 != 0).collect();
-        let paper = Paper::play(&acts, false);
-        let records = records(&paper.events);
+        let fake = FakeCpu::play(&acts, false);
+        let records = records(&fake.events);
         let mut machine = machine();
         machine.running(VICTIM, Ticks(0));
-        let clip = |(from, length): &(u64, u64)| (from.min(&paper.now).to_owned(), (from + length).min(paper.now));
+        let clip = |(from, length): &(u64, u64)| (from.min(&fake.now).to_owned(), (from + length).min(fake.now));
         let mut windows: Vec<(u64, u64)> = windows.iter().map(clip).collect();
         windows.sort_unstable();
         let mut fed = 0;
@@ -157,7 +157,7 @@ proptest! {
         for (mark, from, until) in marks {
             machine.close_mark(mark, Ticks(until), &mut found);
             tiles(&found)?;
-            let alone = window(&paper.events, from, until);
+            let alone = window(&fake.events, from, until);
             prop_assert_eq!(stretches(&found), stretches(&alone));
             prop_assert_eq!(&found.slices.len(), &alone.slices.len());
         }
@@ -169,8 +169,8 @@ proptest! {
         marks in proptest::collection::vec(0..600_usize, 1..4),
         cap in 1000..20_000_usize,
     ) {
-        let paper = Paper::play(&acts, false);
-        let records = records(&paper.events);
+        let fake = FakeCpu::play(&acts, false);
+        let records = records(&fake.events);
         let play = |machine: Machine| {
             let mut machine = machine;
             machine.running(VICTIM, Ticks(0));
@@ -184,7 +184,7 @@ proptest! {
             let mut windows = Vec::new();
             for mark in open {
                 let mut window = Window::default();
-                machine.close_mark(mark, Ticks(paper.now), &mut window);
+                machine.close_mark(mark, Ticks(fake.now), &mut window);
                 windows.push(window);
             }
             (windows, most)

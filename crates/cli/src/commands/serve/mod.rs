@@ -120,7 +120,7 @@ impl Answer {
 pub fn run(args: &ServeArgs, places: &Places) -> anyhow::Result<Exit> {
     let opener = args.open.then(opener).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(|error| {
-        let text = format!("port {} of 127.0.0.1 cannot be had: {error}", args.port);
+        let text = format!("port {} of 127.0.0.1 is not available: {error}", args.port);
         anyhow::Error::from(UsageError(text))
     })?;
     let port = listener
@@ -326,13 +326,11 @@ impl Server {
 
     fn comparison(&self, a: &Path, b: &Path) -> anyhow::Result<String> {
         let mut redactor = self.redact.on.then(Redactor::new);
-        let mut side = |folder: &Path| {
-            let name = folder
-                .to_str()
-                .context("the run's folder has a name that is no text")?;
-            compare_with::side(&self.runs, name, &mut redactor)
+        let name = |folder: &Path| {
+            let name = folder.to_str().map(str::to_owned);
+            name.context("the run's folder has a name that is no text")
         };
-        let sides = [side(a)?, side(b)?];
+        let sides = compare_with::sides(&self.runs, &[name(a)?, name(b)?], &mut redactor)?;
         let found = diff(&sides, DiffRules::default(), &[], &compare_with::answers);
         let newest = pictures::newest(&found);
         let found = if self.redact.on {

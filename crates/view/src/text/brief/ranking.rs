@@ -103,7 +103,7 @@ impl<'a> Ranking<'a> {
         let (rows, small) = self.rows.split_at(shown.min(self.rows.len()));
         let mut printed = HashSet::new();
         for row in rows {
-            row_line(&mut page, row);
+            row_line(&mut page, row, &self.rows);
             if !printed.insert(&row.phrase) {
                 continue;
             }
@@ -155,7 +155,7 @@ fn of_culprit(row: &CulpritRow) -> RankedCulprit<'_> {
     }
 }
 
-fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
+fn row_line(page: &mut Page, row: &RankedCulprit<'_>, all: &[RankedCulprit<'_>]) {
     let numbers = format!(
         "{:>8} {:>8} {:>10} {:>8}  ",
         percent_cell(row.share),
@@ -172,9 +172,18 @@ fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
     };
     let mut line = format!("{numbers}{}", page.style.paint(tone, &name));
     let width = unicode_width::UnicodeWidthStr::width(name.as_str());
-    let detail = tame(&row.detail);
+    let mut detail = tame(&row.detail);
     let left = room.saturating_sub(width + 2);
-    let fits = unicode_width::UnicodeWidthStr::width(detail.as_str()) <= left;
+    let mut fits = unicode_width::UnicodeWidthStr::width(detail.as_str()) <= left;
+    let of_name = || all.iter().filter(|other| other.name == row.name);
+    if !fits
+        && of_name().count() > 1
+        && let Subject::Quota(quota) =
+            words::group_apart(row.subject, of_name().map(|other| other.subject), left)
+    {
+        // Of several quotas, the group alone distinguishes them.
+        (detail, fits) = (quota.cgroup.to_string(), true);
+    }
     // A detail that alone distinguishes rows is cut rather than omitted.
     if !detail.is_empty() && (fits || (!row.subject.kind().is_explained() && left > 8)) {
         line += &page
@@ -182,4 +191,34 @@ fn row_line(page: &mut Page, row: &RankedCulprit<'_>) {
             .paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
     }
     page.line(&line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jitterscope_model::Quota;
+
+    #[test]
+    fn two_quotas_of_long_groups_are_distinguishable() {
+        let subjects = ["one", "two"].map(|name| {
+            Subject::Quota(Quota {
+                cgroup: format!("/kubepods.slice/burstable.slice/pod-0123456789/{name}").into(),
+                limit: None,
+                beside: None,
+            })
+        });
+        let rows = subjects.each_ref().map(|subject| RankedCulprit {
+            share: 0.5,
+            total: Nanos(5),
+            times: 1,
+            max: Nanos(5),
+            subject,
+            name: words::kind_and_name(subject),
+            detail: words::detail(subject, 1),
+            phrase: String::new(),
+        });
+        let ranking = Ranking::of("stolen", "stalls", rows.into()).unwrap();
+        let text = ranking.text(20, false, Style::default());
+        assert!(text.contains("../one") && text.contains("../two"), "{text}");
+    }
 }

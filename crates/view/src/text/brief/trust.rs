@@ -2,14 +2,16 @@
 
 use crate::lines::counted;
 use crate::number::{count, percent};
-use crate::style::{Tone, shortened};
+use crate::style::{Tone, fit_apart, shortened};
 use crate::text::trust::{COVERED, SOUND};
 use crate::text::{Page, price, short_cpus_text, unattributed};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, EventGrain};
+use jitterscope_model::{CpuSet, EventGrain, Warning};
 
 /// The number of warnings shown, each by its first sentence.
 const WARNINGS: usize = 2;
+/// The column of a group's name in the warning about its quota.
+const GROUP_FROM: usize = 38;
 
 /// `lines` for each warning; with 0 they are counted. What prevents a comparison with the previous run is always shown.
 pub(super) fn render(
@@ -30,16 +32,32 @@ pub(super) fn render(
         .collect();
     let shown = if lines == 0 { 0 } else { WARNINGS };
     for one in warnings.iter().take(shown) {
-        warning(
-            page,
-            first_sentence(&crate::warnings::warning(&one.warning)),
-            lines,
-        );
+        let text = match &one.warning {
+            Warning::CpuQuota { cgroup, .. } => {
+                let groups = warnings.iter().filter_map(|other| group(&other.warning));
+                let room = page.style.columns() - GROUP_FROM;
+                let mut cut = one.warning.clone();
+                if let Warning::CpuQuota { cgroup: shown, .. } = &mut cut {
+                    *shown = fit_apart(cgroup, groups, room);
+                }
+                crate::warnings::warning(&cut)
+            }
+            other => crate::warnings::warning(other),
+        };
+        warning(page, first_sentence(&text), lines);
     }
     let more = warnings.len().saturating_sub(shown);
     if more > 0 {
         let warnings = counted(more, if shown > 0 { "more warning" } else { "warning" });
         page.line(&format!("  {warnings} in the full report"));
+    }
+}
+
+/// The control group of a warning about its quota.
+fn group(warning: &Warning) -> Option<&str> {
+    match warning {
+        Warning::CpuQuota { cgroup, .. } => Some(cgroup),
+        _ => None,
     }
 }
 

@@ -58,7 +58,7 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
     };
     let (others, idle) = (share(cpu.beside_ns), share(cpu.idle_ns));
     // All components, so that they sum to the whole.
-    let mut taken = format!(" It was kept from {}", share(cpu.stolen_ns()));
+    let mut taken = format!(" It lost {}", share(cpu.stolen_ns()));
     if cpu.unknown_ns > Nanos::ZERO {
         taken += &format!("; of {} nothing is known", share(cpu.unknown_ns));
     }
@@ -68,7 +68,7 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
     ) {
         (false, _) => {
             format!(
-                "Nothing that belongs on CPU {} ran: others had {others} of it, idle {idle}.",
+                "No owner of CPU {} ran: others had {others} of it, idle {idle}.",
                 cpu.cpu
             )
         }
@@ -89,7 +89,7 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
 /// The CPUs that lost most.
 fn table(page: &mut Page, cpus: &[&PassiveCpu], rows: usize) {
     page.line("");
-    let head = "  cpu   running   stolen   beside     idle    worst  what belongs there";
+    let head = "  cpu   running   stolen   beside     idle    worst  owner";
     page.line(&page.style.paint(Tone::Dim, head));
     for cpu in cpus.iter().take(rows) {
         let cell = |part: Nanos| percent_cell(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);

@@ -7,7 +7,7 @@ use jitterscope_store::{Room, StoreSink};
 
 /// Hands every row to the stored run and, once the measurement has begun, to every other output. A failing output does
 /// not end the recording: it is skipped, and its lost rows are counted.
-pub(crate) struct Takers<'a> {
+pub(crate) struct FanOut<'a> {
     pub(crate) store: StoreSink,
     beside: Vec<Beside<'a>>,
     /// The sums of the rows, stored with the run.
@@ -15,7 +15,7 @@ pub(crate) struct Takers<'a> {
     begun: bool,
 }
 
-impl<'a> Takers<'a> {
+impl<'a> FanOut<'a> {
     /// Sums the rows up as they arrive.
     pub(crate) fn sum_up(&mut self, of: RowsOf) {
         self.sums = Some(RowSummer::stored(of));
@@ -71,8 +71,8 @@ impl<'a> Opened<'a> {
         ))
     }
 
-    pub(super) fn with(self, store: StoreSink) -> Takers<'a> {
-        Takers {
+    pub(super) fn with(self, store: StoreSink) -> FanOut<'a> {
+        FanOut {
             store,
             beside: self.0,
             sums: None,
@@ -81,7 +81,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Sink for Takers<'_> {
+impl Sink for FanOut<'_> {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
         self.begun = true;
         self.store.begin(facts)

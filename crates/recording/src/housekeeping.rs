@@ -5,17 +5,20 @@ use jitterscope_model::{CpuId, CpuSet, Nanos};
 use jitterscope_platform::{confine_current_thread, current_affinity, thread_usage};
 
 /// Confines the calling thread to unmeasured CPUs. Dropping it restores the affinity.
-pub(crate) struct Home {
+pub(crate) struct HousekeepingAffinity {
     before: CpuSet,
     /// The CPUs that it is confined to; empty if every allowed CPU is measured.
     pub(crate) helpers: CpuSet,
     cpu_time_before: Nanos,
 }
 
-impl Home {
+impl HousekeepingAffinity {
     /// Leaves the `measured` CPUs. If no other CPU is allowed, uses `shared`: better one measured CPU that is known to
     /// run our threads than all of them.
-    pub(crate) fn leave(measured: &CpuSet, shared: Option<CpuId>) -> Result<Home, RecordError> {
+    pub(crate) fn leave(
+        measured: &CpuSet,
+        shared: Option<CpuId>,
+    ) -> Result<HousekeepingAffinity, RecordError> {
         let before = current_affinity().map_err(|source| RecordError::Machine {
             what: "the affinity mask",
             source,
@@ -31,7 +34,7 @@ impl Home {
             // All other CPUs are offline or outside the cpuset, so none is free.
             helpers = CpuSet::new();
         }
-        Ok(Home {
+        Ok(HousekeepingAffinity {
             before,
             helpers,
             cpu_time_before: thread_usage().cpu_time,
@@ -44,7 +47,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for HousekeepingAffinity {
     fn drop(&mut self) {
         // The old affinity was valid before; if it no longer is, there is nothing to restore.
         let _ = confine_current_thread(&self.before);

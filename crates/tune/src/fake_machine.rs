@@ -5,22 +5,22 @@ use jitterscope_platform::Machine;
 use tempfile::TempDir;
 
 /// A machine with these files, (path, text), for as long as its folder exists.
-pub(crate) struct Paper {
+pub(crate) struct FakeMachine {
     pub(crate) machine: Machine,
     _folder: TempDir,
 }
 
-impl Paper {
-    pub(crate) fn of(files: &[(&str, &str)]) -> Paper {
+impl FakeMachine {
+    pub(crate) fn of(files: &[(&str, &str)]) -> FakeMachine {
         let folder = tempfile::tempdir_in("/dev/shm")
             .or_else(|_| tempfile::tempdir())
             .unwrap();
-        let paper = Paper {
+        let fake = FakeMachine {
             machine: Machine::at(folder.path()),
             _folder: folder,
         };
-        files.iter().for_each(|(path, text)| paper.put(path, text));
-        paper
+        files.iter().for_each(|(path, text)| fake.put(path, text));
+        fake
     }
 
     /// Adds or replaces a file.

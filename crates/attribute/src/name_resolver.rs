@@ -4,7 +4,7 @@ use jitterscope_model::{Comm, KernelAddr, Name, Task, TaskIdentity, TaskRef};
 
 /// The recorder's names. Implementations must return the same answer for the same question until
 /// [`Attributor::forget_names`](crate::Attributor::forget_names) is called.
-pub trait Lexicon {
+pub trait NameResolver {
     /// The kernel function at an address; the address in hexadecimal if unknown.
     fn function(&self, addr: KernelAddr) -> Name;
 
@@ -36,7 +36,7 @@ pub trait Lexicon {
 pub(crate) struct NoNames;
 
 #[cfg(test)]
-impl Lexicon for NoNames {
+impl NameResolver for NoNames {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("{:#x}", addr.0).into()
     }

@@ -1,4 +1,4 @@
-//! All changes of the machine go through [`Hands`], so that a test can fail or stop at any step.
+//! All changes of the machine go through [`MachineWriter`], so that a test can fail or stop at any step.
 
 use crate::access::{Access, give};
 use jitterscope_model::CpuSet;
@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// The operations on a machine. Paths are absolute, as on the host.
-pub trait Hands {
+pub trait MachineWriter {
     /// The machine, for reading.
     fn machine(&self) -> &Machine;
 
@@ -54,14 +54,14 @@ pub trait Hands {
 /// The operations on a [`Machine`]. On a fake machine, files with the current choice in brackets behave like the
 /// kernel's, and a thread's affinity is the line in its `status` file.
 #[derive(Clone, Debug)]
-pub struct MachineHands {
+pub struct HostWriter {
     machine: Machine,
 }
 
-impl MachineHands {
+impl HostWriter {
     #[must_use]
-    pub fn new(machine: &Machine) -> MachineHands {
-        MachineHands {
+    pub fn new(machine: &Machine) -> HostWriter {
+        HostWriter {
             machine: machine.clone(),
         }
     }
@@ -83,7 +83,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Hands for MachineHands {
+impl MachineWriter for HostWriter {
     fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -181,7 +181,7 @@ fn write_choice(machine: &Machine, path: &str, now: &str, value: &str) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::Paper;
+    use crate::fake_machine::FakeMachine;
 
     #[test]
     fn a_choice_is_one_of_the_whole_words_that_are_offered() {
@@ -204,50 +204,48 @@ mod tests {
             ("[a] b\n", "b", Some("a [b]\n")),
             ("[a] b\n", "c", None),
         ] {
-            let paper = Paper::of(&[("/choice", now)]);
-            let made = MachineHands::new(&paper.machine).write("/choice", value);
+            let fake = FakeMachine::of(&[("/choice", now)]);
+            let made = HostWriter::new(&fake.machine).write("/choice", value);
             assert_eq!(made.is_ok(), reads.is_some(), "{now}: {value}");
-            assert_eq!(paper.text("/choice"), reads.unwrap_or(now));
+            assert_eq!(fake.text("/choice"), reads.unwrap_or(now));
         }
         // Without brackets it is not a choice.
-        let paper = Paper::of(&[("/text", "a b\n")]);
-        MachineHands::new(&paper.machine)
-            .write("/text", "c")
-            .unwrap();
-        assert_eq!(paper.text("/text"), "c");
+        let fake = FakeMachine::of(&[("/text", "a b\n")]);
+        HostWriter::new(&fake.machine).write("/text", "c").unwrap();
+        assert_eq!(fake.text("/text"), "c");
     }
 
     #[test]
     fn a_file_is_put_in_place_whole_and_what_an_earlier_one_left_goes() {
-        let paper = Paper::of(&[("/etc/x", "old"), ("/etc/x.jitterscope-unfinished", "half")]);
-        let mut hands = MachineHands::new(&paper.machine);
+        let fake = FakeMachine::of(&[("/etc/x", "old"), ("/etc/x.jitterscope-unfinished", "half")]);
+        let mut hands = HostWriter::new(&fake.machine);
         hands.put_file("/etc/x", "new", None).unwrap();
-        assert_eq!(paper.text("/etc/x"), "new");
-        assert_eq!(paper.machine.list("/etc"), ["x"]);
+        assert_eq!(fake.text("/etc/x"), "new");
+        assert_eq!(fake.machine.list("/etc"), ["x"]);
         assert_eq!(
-            fs::metadata(paper.machine.path("/etc/x")).unwrap().mode() & 0o7777,
+            fs::metadata(fake.machine.path("/etc/x")).unwrap().mode() & 0o7777,
             0o644
         );
         hands.remove_file("/etc/x").unwrap();
-        assert!(paper.machine.list("/etc").is_empty());
+        assert!(fake.machine.list("/etc").is_empty());
         // An obstacle that cannot be removed leaves the file unchanged.
-        fs::create_dir(paper.machine.path("/etc/x.jitterscope-unfinished")).unwrap();
+        fs::create_dir(fake.machine.path("/etc/x.jitterscope-unfinished")).unwrap();
         let error = hands.put_file("/etc/x", "new", None).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
     }
 
     #[test]
     fn folders_come_and_go_and_a_full_one_stays() {
-        let paper = Paper::of(&[("/a/file", "")]);
-        let mut hands = MachineHands::new(&paper.machine);
+        let fake = FakeMachine::of(&[("/a/file", "")]);
+        let mut hands = HostWriter::new(&fake.machine);
         hands.make_dir("/b").unwrap();
         assert_eq!(
-            fs::metadata(paper.machine.path("/b")).unwrap().mode() & 0o7777,
+            fs::metadata(fake.machine.path("/b")).unwrap().mode() & 0o7777,
             NEW_FOLDER
         );
         assert!(hands.make_dir("/b").is_err(), "it is there");
         hands.remove_dir("/b").unwrap();
-        assert!(!paper.machine.exists("/b"));
+        assert!(!fake.machine.exists("/b"));
         assert!(hands.remove_dir("/a").is_err());
     }
 }

@@ -1,0 +1,54 @@
+//! Several runs of one setting, one after the other.
+
+use crate::exit::Exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Makes this many runs. Ctrl-C ends the run that it reaches and makes no further one; all are kept. The outcome is the
+/// first that is not good.
+///
+/// # Errors
+/// That of a run; the earlier ones are kept.
+pub(super) fn repeated(
+    times: u32,
+    stop: &AtomicBool,
+    mut one: impl FnMut() -> anyhow::Result<Exit>,
+) -> anyhow::Result<Exit> {
+    let mut outcome = Exit::Ok;
+    for _ in 0..times {
+        let exit = one()?;
+        if outcome == Exit::Ok {
+            outcome = exit;
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_ends_the_runs_and_the_first_failure_counts() {
+        let stop = AtomicBool::new(false);
+        let mut made = 0;
+        let mut run = |stops_at: u32, exits: &[Exit]| {
+            made = 0;
+            stop.store(false, Ordering::Relaxed);
+            let exit = repeated(5, &stop, || {
+                made += 1;
+                stop.store(made == stops_at, Ordering::Relaxed);
+                Ok(exits.get(made as usize - 1).copied().unwrap_or(Exit::Ok))
+            });
+            (made, exit.unwrap())
+        };
+        assert_eq!(run(9, &[]), (5, Exit::Ok));
+        assert_eq!(run(2, &[]), (2, Exit::Ok));
+        let exits = [Exit::Ok, Exit::Exceeded, Exit::Unavailable];
+        assert_eq!(run(9, &exits), (5, Exit::Exceeded));
+        let failed = repeated(3, &stop, || Err(anyhow::anyhow!("no clock")));
+        assert!(failed.is_err());
+    }
+}
