@@ -35,6 +35,17 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The outcome of two steps: an exceeded limit takes precedence over a missing source, as in conditions; otherwise
+    /// the first that is not `Ok`.
+    pub fn and(self, later: Exit) -> Exit {
+        match (self, later) {
+            (Exit::Ok | Exit::Unavailable, Exit::Exceeded) | (Exit::Ok, _) => later,
+            _ => self,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {

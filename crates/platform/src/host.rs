@@ -4,6 +4,14 @@ use crate::machine::Machine;
 use crate::topology::Topology;
 use jitterscope_model::HostFacts;
 
+/// Empty if it cannot be read.
+#[must_use]
+pub fn hostname(machine: &Machine) -> String {
+    machine
+        .read_trimmed("/proc/sys/kernel/hostname")
+        .unwrap_or_default()
+}
+
 /// Reads the machine's facts for a report.
 #[must_use]
 pub fn host_facts(machine: &Machine, topology: &Topology) -> HostFacts {
@@ -17,7 +25,7 @@ pub fn host_facts(machine: &Machine, topology: &Topology) -> HostFacts {
             .unwrap_or_default()
     };
     HostFacts {
-        hostname: text("/proc/sys/kernel/hostname"),
+        hostname: hostname(machine),
         kernel_release: text("/proc/sys/kernel/osrelease"),
         kernel_version: text("/proc/sys/kernel/version"),
         arch: std::env::consts::ARCH.to_owned(),

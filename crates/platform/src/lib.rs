@@ -40,7 +40,7 @@ pub use allocator::{Allocator, give_memory_back, keep_freed_memory};
 pub use claim::{ClaimHolder, CpuClaim, CpuClaimed};
 pub use full_disk::is_full;
 pub use held_lock::HeldLock;
-pub use host::host_facts;
+pub use host::{host_facts, hostname};
 pub use kept_file::KeptFile;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};

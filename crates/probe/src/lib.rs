@@ -9,12 +9,13 @@
 
 mod control;
 mod gap_queue;
+mod of_kind;
 pub mod pipeline;
 mod spin;
 mod wakeup;
 
 pub use control::ProbeControl;
-pub use spin::{
-    ClockCosts, IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings, clock_costs,
-};
+pub use of_kind::{Run, costs_of_clock, spin_probe, wakeup_probe};
+use spin::clock_costs;
+pub use spin::{ClockCosts, IntervalMark, SpinError, SpinOutput, SpinProbe, SpinSettings};
 pub use wakeup::{WakeupError, WakeupProbe, WakeupSettings};

@@ -58,4 +58,4 @@ pub use replay::{
 };
 pub use settings::{RecordSettings, RunSettings, WakeupChoice, WriterThread, idle_control};
 pub use threads::{AttachSettings, FollowError, Followed, attach};
-pub use threshold::THRESHOLDS;
+pub use threshold::needed_threshold;

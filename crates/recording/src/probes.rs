@@ -2,10 +2,9 @@
 
 use crate::error::RecordError;
 use crate::probe_error::ProbeError;
-use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
 use jitterscope_probe::{
-    ProbeControl, SpinOutput, SpinProbe, SpinSettings, WakeupProbe, WakeupSettings,
+    ProbeControl, SpinOutput, SpinSettings, WakeupSettings, spin_probe, wakeup_probe,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -78,35 +77,27 @@ impl Probes {
         };
         let mut outputs = Vec::new();
         for one in jobs {
-            outputs.push(match clock {
-                #[cfg(target_arch = "x86_64")]
-                ClockKind::Tsc => probes.spawn(jitterscope_clock::Tsc, one)?,
-                #[cfg(not(target_arch = "x86_64"))]
-                ClockKind::Tsc => probes.spawn(MonotonicRaw, one)?,
-                ClockKind::MonotonicRaw => probes.spawn(MonotonicRaw, one)?,
-            });
+            outputs.push(probes.spawn(clock, one)?);
         }
         Ok((probes, outputs))
     }
 
-    fn spawn<C: Clock>(&mut self, clock: C, job: Job) -> Result<SpinOutput, RecordError> {
+    fn spawn(&mut self, clock: ClockKind, job: Job) -> Result<SpinOutput, RecordError> {
         let cpu = job.cpu();
         let failed = |source: ProbeError| RecordError::Probe { cpu, source };
         type Run = Box<dyn FnOnce(&Arc<ProbeControl>) -> Outcome + Send>;
         let (run, output): (Run, SpinOutput) = match job {
             Job::Spin(settings) => {
-                let (probe, output) =
-                    SpinProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
+                let (run, output) = spin_probe(clock, settings).map_err(|e| failed(e.into()))?;
                 (
-                    Box::new(move |control| Ok(Saw::Spin(probe.run(control)?))),
+                    Box::new(move |control| Ok(Saw::Spin(run(control)?))),
                     output,
                 )
             }
             Job::Wakeup(settings) => {
-                let (probe, output) =
-                    WakeupProbe::new(clock, settings).map_err(|e| failed(e.into()))?;
+                let (run, output) = wakeup_probe(clock, settings).map_err(|e| failed(e.into()))?;
                 (
-                    Box::new(move |control| Ok(Saw::Wakeup(probe.run(control)?, settings))),
+                    Box::new(move |control| Ok(Saw::Wakeup(run(control)?, settings))),
                     output,
                 )
             }

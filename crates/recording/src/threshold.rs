@@ -1,9 +1,8 @@
 //! The threshold of spinning probes: as requested, or well above the costs of the clock and the probe.
 
 use crate::error::RecordError;
-use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockCosts, ClockKind, CpuId, CpuSet, Nanos, TickRate, Ticks};
-use jitterscope_probe::{ClockCosts as OnCpu, SpinError, SpinSettings, clock_costs};
+use jitterscope_probe::{ClockCosts as OnCpu, SpinError, SpinSettings, costs_of_clock};
 
 /// The shortest threshold if the clock allows it: about the time to enter and leave the kernel.
 const SHORTEST: Nanos = Nanos(300);
@@ -12,7 +11,7 @@ const SHORTEST: Nanos = Nanos(300);
 const ABOVE_READS: u64 = 4;
 const ABOVE_STORING: u64 = 2;
 /// Thresholds that a recording chooses, nanoseconds: a few round lengths, so that runs of one machine use the same one.
-pub const THRESHOLDS: [u64; 7] = [300, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
+const THRESHOLDS: [u64; 7] = [300, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 /// How long the clock is read before the probes start, in windows of which the least disturbed one counts: the
 /// machine's momentary load must not decide which later runs are comparable.
 const LENGTH: Nanos = Nanos(50_000_000);
@@ -87,6 +86,12 @@ impl Threshold {
     }
 }
 
+/// The threshold that a clock with these costs needs by itself.
+#[must_use]
+pub fn needed_threshold(costs: ClockCosts) -> Nanos {
+    allowed(costs, SHORTEST)
+}
+
 /// The smallest threshold that is well above both costs.
 fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
     let least = (costs.read_tail_ns.0.saturating_mul(ABOVE_READS))
@@ -103,21 +108,6 @@ fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
     )
 }
 
-/// The costs of the clock and the probe on the worst of these CPUs, in ticks, measured on all of them at once as in a
-/// recording. `rate` only determines how long to read.
-///
-/// # Errors
-/// A thread cannot be started or pinned to its CPU.
-pub(crate) fn costs(kind: ClockKind, rate: TickRate, cpus: &CpuSet) -> Result<OnCpu, RecordError> {
-    match kind {
-        #[cfg(target_arch = "x86_64")]
-        ClockKind::Tsc => worst(jitterscope_clock::Tsc, rate, cpus),
-        #[cfg(not(target_arch = "x86_64"))]
-        ClockKind::Tsc => worst(MonotonicRaw, rate, cpus),
-        ClockKind::MonotonicRaw => worst(MonotonicRaw, rate, cpus),
-    }
-}
-
 /// Converts the costs to nanoseconds; nothing is decided by them yet.
 pub(crate) fn in_nanos(costs: OnCpu, rate: TickRate) -> ClockCosts {
     ClockCosts {
@@ -127,17 +117,22 @@ pub(crate) fn in_nanos(costs: OnCpu, rate: TickRate) -> ClockCosts {
     }
 }
 
-fn least_disturbed<C: Clock>(clock: C, cpu: CpuId, window: Ticks) -> Result<OnCpu, SpinError> {
-    let mut least = clock_costs(clock, cpu, window)?;
+fn least_disturbed(clock: ClockKind, cpu: CpuId, window: Ticks) -> Result<OnCpu, SpinError> {
+    let mut least = costs_of_clock(clock, cpu, window)?;
     for _ in 1..WINDOWS {
-        let again = clock_costs(clock, cpu, window)?;
+        let again = costs_of_clock(clock, cpu, window)?;
         least.read_tail = least.read_tail.min(again.read_tail);
         least.store = least.store.min(again.store);
     }
     Ok(least)
 }
 
-fn worst<C: Clock>(clock: C, rate: TickRate, cpus: &CpuSet) -> Result<OnCpu, RecordError> {
+/// The costs of the clock and the probe on the worst of these CPUs, in ticks, measured on all of them at once as in a
+/// recording. `rate` only determines how long to read.
+///
+/// # Errors
+/// A thread cannot be started or pinned to its CPU.
+pub(crate) fn costs(clock: ClockKind, rate: TickRate, cpus: &CpuSet) -> Result<OnCpu, RecordError> {
     let length = rate.ticks(Nanos(LENGTH.0 / WINDOWS));
     std::thread::scope(|scope| {
         let mut threads = Vec::new();

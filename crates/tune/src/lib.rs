@@ -68,14 +68,14 @@ pub use knob::{
 pub use knob_reason::KnobReason;
 pub use left::{Left, LeftFamily, LeftTogether, Stays};
 pub use machine_writer::{HostWriter, MachineWriter};
-pub use negligible::{OF_MEASURED, OF_STOLEN};
+pub use negligible::{OF_MEASURED, OF_STOLEN, REBOOT_FROM};
 pub use notice::{KnobNotice, Notice};
 pub use op::{Op, OpFamily, Outcome, Standing};
 pub use persist::{BootByHand, BootLine};
 pub use plan::{Change, Plan, PlanError, Select, Skipped, plan, plan_of};
 pub use plan_reason::{ChangeReason, Measured, SkipReason};
 pub use refusal::{Meaning, Refusal};
-pub use remedy::{Helps, PinnedProgram, REBOOT_FROM, Remedy};
+pub use remedy::{Helps, PinnedProgram, Remedy};
 pub use rollback::{
     Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing,
     is_clean, rollback, rollback_only,

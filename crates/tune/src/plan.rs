@@ -11,7 +11,6 @@ use crate::notice::KnobNotice;
 use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
 use crate::plan_reason::{ChangeReason, Measured, SkipReason};
-use crate::remedy::{REBOOT_FROM, is_under};
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
@@ -140,13 +139,6 @@ pub fn plan_of(
             Select::Only(_) => inspection.examine(knob),
             _ => inspection.judge(knob),
         };
-        if let Some(measured) = not_worth_a_reboot(select, knob, &found, &why) {
-            plan.skipped.push(Skipped {
-                knob: knob.id,
-                why: SkipReason::NotWorthReboot { measured },
-            });
-            continue;
-        }
         let mut lasts = persist;
         if let ChangeReason::Needed { by } = why {
             // It is made for the other knob's change, if that makes one, and for as long.
@@ -173,21 +165,6 @@ pub fn plan_of(
     }
     plan.left = together(left);
     Ok(plan)
-}
-
-/// What was measured, if that is too little to be worth the reboot that a knob needs.
-fn not_worth_a_reboot(
-    select: &Select,
-    knob: &Knob,
-    found: &Examination,
-    why: &ChangeReason,
-) -> Option<Measured> {
-    let (Select::RunCulprits(culprits), ChangeReason::Measured(of)) = (select, why) else {
-        return None;
-    };
-    let little = is_under(of.total_ns, REBOOT_FROM, culprits.stolen());
-    let needed = knob.how() == How::Reboot && found.state == KnobState::Wrong;
-    (needed && little).then(|| of.clone())
 }
 
 fn known(id: &str) -> Result<&'static Knob, PlanError> {

@@ -88,10 +88,6 @@ pub enum SkipReason {
     Negligible {
         measured: Measured,
     },
-    /// Its culprits took too little time to be worth a reboot.
-    NotWorthReboot {
-        measured: Measured,
-    },
     /// It was changed, but cannot be made permanent.
     ForNow {
         /// The knob that has the effect from boot.

@@ -12,8 +12,6 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A change that needs a reboot must gain at least one part in this many of the stolen time.
-pub const REBOOT_FROM: u32 = 20;
 /// A remedy gains at least one part in this many of the time of its kind of culprit.
 const HELPS_FROM: u32 = 10;
 /// The knob for threads that no other knob moves.
@@ -128,11 +126,10 @@ fn best(
     let candidates = wrong.filter_map(|entry| {
         let knob = catalogue::find(entry.id)?;
         let win = measured.win_of(knob, cpus, &of_kind)?;
-        let stolen = measured.stolen();
         let worth = match (win.effect, entry.how) {
             (Effect::Perhaps, _) => return None,
             _ if win.total_ns.0.saturating_mul(HELPS_FROM.into()) < total.0 => return None,
-            (_, How::Reboot) if is_under(win.total_ns, REBOOT_FROM, stolen) => return None,
+            (_, How::Reboot) if win.negligible => return None,
             (Effect::Removes, _) => win.total_ns.0,
             (Effect::Lessens, _) => win.total_ns.0 / 2,
         };
@@ -185,11 +182,6 @@ fn in_place(
     });
     let most = helping.min_by_key(|(win, _)| (win.effect, Reverse(win.total_ns)));
     most.map_or(Helps::Nothing, |(_, knob)| Helps::InPlace { knob })
-}
-
-/// Whether a time is less than one part in `parts` of the stolen time.
-pub(crate) fn is_under(total: Nanos, parts: u32, stolen: Nanos) -> bool {
-    u128::from(total.0) * u128::from(parts) < u128::from(stolen.0)
 }
 
 /// The running processes with such threads pinned to these CPUs, the largest culprit first.

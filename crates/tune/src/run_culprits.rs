@@ -50,7 +50,7 @@ pub struct Win {
     pub per_second_milli: u64,
     /// The culprits, largest first: `kworker vmstat_update`.
     pub culprits: Vec<String>,
-    /// Whether that is too little to matter.
+    /// Whether that is too little to be worth the change.
     pub negligible: bool,
 }
 
@@ -238,7 +238,7 @@ impl RunCulprits {
             count,
             per_second_milli,
             culprits,
-            negligible: self.is_negligible(total_ns),
+            negligible: self.is_negligible(total_ns, knob.how()),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The outcome of conditions as JUnit XML, for build servers.
 
 use crate::gate::gate_outcome;
-use chrono::DateTime;
+use chrono::{DateTime, FixedOffset};
 use jitterscope_analyze::gate::{GateResult, GateVerdict};
 use jitterscope_model::{Nanos, visible};
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
@@ -20,14 +20,35 @@ pub struct Tested {
     pub took: Nanos,
 }
 
-/// One suite with one case for each condition: a failure if it was exceeded, an error if it is undecided.
+/// One suite for each of what was tested, with one case for each condition: a failure if it was exceeded, an error if it
+/// is undecided.
 ///
 /// # Errors
 /// None in practice: it is written to memory.
-pub fn junit(tested: &Tested, results: &[GateResult]) -> Result<String, SerializeError> {
+pub fn junit(outcomes: &[(Tested, Vec<GateResult>)]) -> Result<String, SerializeError> {
+    let took = outcomes
+        .iter()
+        .map(|(tested, _)| tested.took)
+        .sum::<Nanos>();
+    let first = outcomes.first().map(|(tested, _)| tested);
+    let mut report = Report::new(visible(first.map_or("", |tested| &tested.name)).as_ref());
+    report.set_time(Duration::from_nanos(took.0));
+    if let Some(first) = first {
+        report.set_timestamp(began(first));
+    }
+    for (tested, results) in outcomes {
+        report.add_test_suite(suite(tested, results));
+    }
+    report.to_string()
+}
+
+fn began(tested: &Tested) -> DateTime<FixedOffset> {
     let began = i64::try_from(tested.started_realtime_ns).unwrap_or(i64::MAX);
-    let began = DateTime::from_timestamp_nanos(began).fixed_offset();
-    let took = Duration::from_nanos(tested.took.0);
+    DateTime::from_timestamp_nanos(began).fixed_offset()
+}
+
+fn suite(tested: &Tested, results: &[GateResult]) -> TestSuite {
+    let (began, took) = (began(tested), Duration::from_nanos(tested.took.0));
     let name = visible(&tested.name);
     let mut suite = TestSuite::new(name.as_ref());
     suite.set_timestamp(began).set_time(took);
@@ -53,10 +74,7 @@ pub fn junit(tested: &Tested, results: &[GateResult]) -> Result<String, Serializ
         case.set_timestamp(began).set_system_out(outcome.as_ref());
         suite.add_test_case(case);
     }
-    let mut report = Report::new(name.as_ref());
-    report.set_timestamp(began).set_time(took);
-    report.add_test_suite(suite);
-    report.to_string()
+    suite
 }
 
 #[cfg(test)]
@@ -90,15 +108,12 @@ mod tests {
             thread,
             program: "java".into(),
         };
-        let text = junit(
-            &tested("run <\"a\"> & \u{1b}b"),
-            &[
-                result("max<1ms", GateVerdict::Kept, None),
-                result("culprit(a&b)>1%", GateVerdict::Exceeded, None),
-                result("wait.p50>1ms", GateVerdict::Undecided, Some(named)),
-            ],
-        )
-        .unwrap();
+        let results = vec![
+            result("max<1ms", GateVerdict::Kept, None),
+            result("culprit(a&b)>1%", GateVerdict::Exceeded, None),
+            result("wait.p50>1ms", GateVerdict::Undecided, Some(named)),
+        ];
+        let text = junit(&[(tested("run <\"a\"> & \u{1b}b"), results)]).unwrap();
         assert!(text.contains(r#"failures="1" errors="1""#), "{text}");
         assert!(
             text.contains("max&lt;1ms")
@@ -115,7 +130,8 @@ mod tests {
     #[test]
     fn suite_and_cases_have_the_time_the_moment_and_the_machine() {
         let kept = result("max>1ms", GateVerdict::Kept, None);
-        let text = junit(&tested("run"), &[kept.clone(), kept.clone(), kept]).unwrap();
+        let results = vec![kept.clone(), kept.clone(), kept];
+        let text = junit(&[(tested("run"), results)]).unwrap();
         let attributes = |tag: &str| {
             let all = text.lines().filter(|line| line.trim().starts_with(tag));
             all.map(str::to_owned).collect::<Vec<_>>()
@@ -131,5 +147,17 @@ mod tests {
             cases.len() == 3 && are(began) && are(r#"time="3.000""#),
             "{text}"
         );
+    }
+
+    #[test]
+    fn each_run_has_a_suite_and_the_report_their_time() {
+        let kept = || vec![result("max>1ms", GateVerdict::Kept, None)];
+        let text = junit(&[(tested("first"), kept()), (tested("second"), kept())]).unwrap();
+        assert_eq!(text.matches("<testsuite ").count(), 2, "{text}");
+        let whole = text
+            .lines()
+            .find(|line| line.starts_with("<testsuites "))
+            .unwrap();
+        assert!(whole.contains(r#"time="18.000""#), "{text}");
     }
 }

@@ -10,11 +10,13 @@ mod report;
 use crate::consent::Consent;
 use crate::packages::{self, CROSS_COMPILER, LAB, RUST_TESTS, WEB, Wanted};
 use crate::{aarch64, deps, lab, lint, miri, program, shell, web};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use report::{Ended, closing};
 pub use report::{Failure, Found};
-use std::thread;
+use rustix::process::setpriority_process;
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 /// Arguments of `cargo xtask test`.
@@ -57,6 +59,9 @@ struct Work {
     components: fn() -> Vec<String>,
     /// Whether it needs the results of `Build`.
     needs_build: bool,
+    /// Whether it only computes: then it runs in parallel with the Rust tests, which mostly wait for recordings, and
+    /// with the stages after them.
+    beside_rust: bool,
 }
 
 /// All stages; a new one is a line here and a variant above.
@@ -67,6 +72,7 @@ const STAGES: [Work; 7] = [
         packages: &CROSS_COMPILER,
         components: aarch64::wanted,
         needs_build: false,
+        beside_rust: false,
     },
     Work {
         stage: Stage::Build,
@@ -74,6 +80,7 @@ const STAGES: [Work; 7] = [
         packages: &[],
         components: Vec::new,
         needs_build: false,
+        beside_rust: false,
     },
     Work {
         stage: Stage::Rust,
@@ -81,6 +88,7 @@ const STAGES: [Work; 7] = [
         packages: &RUST_TESTS,
         components: Vec::new,
         needs_build: true,
+        beside_rust: false,
     },
     Work {
         stage: Stage::Miri,
@@ -88,6 +96,7 @@ const STAGES: [Work; 7] = [
         packages: &[],
         components: miri::wanted,
         needs_build: false,
+        beside_rust: true,
     },
     Work {
         stage: Stage::Calibration,
@@ -95,6 +104,7 @@ const STAGES: [Work; 7] = [
         packages: &[],
         components: Vec::new,
         needs_build: true,
+        beside_rust: true,
     },
     Work {
         stage: Stage::Web,
@@ -102,6 +112,7 @@ const STAGES: [Work; 7] = [
         packages: &WEB,
         components: Vec::new,
         needs_build: false,
+        beside_rust: false,
     },
     Work {
         stage: Stage::Lab,
@@ -109,6 +120,7 @@ const STAGES: [Work; 7] = [
         packages: &LAB,
         components: Vec::new,
         needs_build: true,
+        beside_rust: false,
     },
 ];
 
@@ -128,10 +140,15 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
         .chain(chosen().flat_map(|work| (work.components)()))
         .collect();
     let consent = Consent::ask(args.yes, &wanted);
-    let has_lab = chosen().any(|work| work.stage == Stage::Lab);
+    let has = |stage| chosen().any(|work| work.stage == stage);
+    let (has_rust, has_lab) = (has(Stage::Rust), has(Stage::Lab));
     let mut fetching = Some(thread::spawn(move || fetch(&packages, has_lab, consent)));
+    let (beside, ahead): (Vec<&Work>, Vec<&Work>) =
+        chosen().partition(|work| work.beside_rust && has_rust);
     let mut stages: Vec<Ended> = Vec::new();
-    for work in chosen() {
+    let mut background = None;
+    for work in ahead {
+        let built = is_built(&stages);
         // It changes the lab's files, which guests read.
         if work.stage == Stage::Lab
             && let Some(fetching) = fetching.take()
@@ -139,12 +156,17 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
         {
             bail!("fetching panicked");
         }
-        let ended = if is_built(&stages) || !work.needs_build {
-            work.run(consent)
-        } else {
-            Ended::not_run(work.stage.name(), work.stage as usize)
-        };
-        stages.push(ended);
+        if work.stage == Stage::Rust && background.is_none() {
+            let beside = beside.clone();
+            background = Some(in_background(move || all(&beside, built, consent))?);
+        }
+        stages.extend(all(&[work], built, consent));
+    }
+    if let Some(background) = background {
+        match background.join() {
+            Ok(ended) => stages.extend(ended),
+            Err(_) => bail!("the stages beside the Rust tests panicked"),
+        }
     }
     stages.sort_by_key(|ended| ended.at);
     eprintln!();
@@ -173,6 +195,38 @@ fn is_built(stages: &[Ended]) -> bool {
     stages
         .iter()
         .all(|ended| ended.stage != build || ended.found.failures.is_empty())
+}
+
+fn all(stages: &[&Work], built: bool, consent: Consent) -> Vec<Ended> {
+    stages
+        .iter()
+        .map(|work| {
+            if built || !work.needs_build {
+                work.run(consent)
+            } else {
+                Ended::not_run(work.stage.name(), work.stage as usize)
+            }
+        })
+        .collect()
+}
+
+/// Runs it on a thread that leaves the highest CPU, which recordings measure by default, and that has the lowest
+/// priority. Its children inherit both.
+fn in_background(
+    work: impl FnOnce() -> Vec<Ended> + Send + 'static,
+) -> anyhow::Result<JoinHandle<Vec<Ended>>> {
+    let thread = thread::Builder::new().name("beside".to_owned());
+    let started = thread.spawn(move || {
+        let mut cpus = sched_getaffinity(None).unwrap_or_default();
+        if cpus.count() > 1 {
+            cpus.unset(jitterscope_testing::highest_cpu() as usize);
+        }
+        if let Err(error) = sched_setaffinity(None, &cpus).and(setpriority_process(None, 19)) {
+            eprintln!("the stages beside the Rust tests may disturb them: {error}");
+        }
+        work()
+    });
+    started.context("no thread can be started")
 }
 
 impl Stage {

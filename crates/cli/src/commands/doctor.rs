@@ -90,10 +90,8 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         failed.push(format!("what tune changed is not known: {error}"));
     }
     let sources = sources(&machine);
-    let threshold = places.runs().ok().and_then(|runs| {
-        let clock = machine_threshold::clock(&machine, None)?;
-        machine_threshold::of_machine(&runs, &machine, clock)
-    });
+    let of_runs = |runs: PathBuf| machine_threshold::of_machine(&runs, &machine, None);
+    let threshold = places.runs().ok().and_then(of_runs);
     if args.json {
         output::json(&DoctorJson {
             schema_version: SCHEMA_VERSION,

@@ -135,8 +135,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     } else {
         output::result(&text(output::style()))?;
     }
-    let stopped = outcome.ended == Ended::Stopped;
-    end(args, &title, Some(&outcome), stopped, || {
+    end(args, &title, Some(&outcome), outcome.ended, || {
         text(Style::default())
     })
 }

@@ -67,8 +67,7 @@ pub(super) fn run(
     } else {
         output::result(&text(output::style()))?;
     }
-    let stopped = outcome.ended == Ended::Stopped;
-    end(args, &title, Some(&outcome), stopped, || {
+    end(args, &title, Some(&outcome), outcome.ended, || {
         text(Style::default())
     })
 }

@@ -19,8 +19,8 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Chosen, Experiment, Header, InForceIn, KnobChange, Known, NoChange, NotTried,
-    Observer, Outcome, Runner, Screened, Session, estimate, runs_take, screen,
+    Arm, Change, Chosen, Ended, Experiment, Header, InForceIn, KnobChange, Known, NoChange,
+    NotTried, Observer, Outcome, Runner, Screened, Session, estimate, runs_take, screen,
 };
 use jitterscope_model::{AnyVersion, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -201,8 +201,12 @@ pub fn run(
     }
     let title = format!("Experiment: all that is advised for CPU {}", measured.cpus);
     let confirmed = sifted.confirmed.as_ref();
-    let stopped = stop.load(Ordering::Relaxed);
-    end(args, &title, confirmed, stopped, || {
+    let ended = match (stop.load(Ordering::Relaxed), &sifted.unfinished) {
+        (true, _) => Ended::Stopped,
+        (false, Some(_)) => Ended::Deadline,
+        (false, None) => Ended::Decided,
+    };
+    end(args, &title, confirmed, ended, || {
         text(&sifted, Style::default())
     })
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Evaluates the conditions on what was compared, writes the files, and returns the exit code. `outcome` is `None` if
 /// there was nothing to compare; `text` is what the screen shows. A stopped experiment has failed, whatever its
-/// conditions.
+/// conditions; one that ends without a pair decides nothing.
 ///
 /// # Errors
 /// A run cannot be read, or a file cannot be written.
@@ -19,7 +19,7 @@ pub(super) fn end(
     args: &ExperimentArgs,
     title: &str,
     outcome: Option<&Outcome>,
-    stopped: bool,
+    ended: Ended,
     text: impl FnOnce() -> String,
 ) -> anyhow::Result<Exit> {
     let diff = outcome.and_then(|outcome| outcome.diff.as_ref());
@@ -41,11 +41,13 @@ pub(super) fn end(
     let gate = args
         .gates
         .tell(&tested("jitterscope experiment", diff), &results)?;
-    let nothing_counts = outcome.is_some_and(|outcome| {
-        outcome.pairs == 0 && matches!(outcome.ended, Ended::Void | Ended::Unseen)
-    });
+    // The first session of an experiment across a reboot has no pairs yet.
+    let nothing_counts = match outcome {
+        Some(outcome) => outcome.pairs == 0 && ended != Ended::AwaitsReboot,
+        None => ended == Ended::Deadline,
+    };
     Ok(match gate {
-        _ if stopped => Exit::Failed,
+        _ if ended == Ended::Stopped => Exit::Failed,
         Exit::Ok if nothing_counts => Exit::Unavailable,
         gate => gate,
     })

@@ -1,6 +1,7 @@
 //! The two runners of experiments: a recording of any kind, or a user's command.
 
 use super::leftovers;
+use super::machine_threshold;
 use super::machine_tuning;
 use crate::progress::ProgressLine;
 use jitterscope_analyze::compare::ComparedRun;
@@ -106,8 +107,17 @@ impl ProbeRunner {
                     duration: length.unwrap_or(settings.duration),
                     ..settings.clone()
                 };
+                let chooses = settings.wakeup.is_none() && settings.threshold.is_none();
+                let known = || {
+                    machine_threshold::of_machine(
+                        &settings.run.runs_dir,
+                        machine,
+                        settings.run.clock,
+                    )
+                };
                 let extra = Extra {
                     outputs,
+                    shortest: chooses.then(known).flatten().map(|of| of.threshold),
                     ..Extra::default()
                 };
                 record(machine, &settings, extra, stop, &mut line)

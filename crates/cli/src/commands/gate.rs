@@ -12,10 +12,13 @@ use jitterscope_analyze::gate::{
 };
 use jitterscope_export::WholeFile;
 use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_platform::{Machine, hostname};
 use jitterscope_view::compare::load_of_cpus;
 use jitterscope_view::junit::{Tested, junit};
 use jitterscope_view::{gate_outcome, load};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What makes a run fail.
 #[derive(Args, Clone, Debug, Default)]
@@ -27,6 +30,9 @@ pub struct Gates {
     /// Write how they came out to this file, as JUnit's XML
     #[arg(long, value_name = "FILE", requires = "fail_if", value_hint = clap::ValueHint::FilePath)]
     junit: Option<PathBuf>,
+    /// The outcomes so far, of each run of `--repeat`.
+    #[arg(skip)]
+    outcomes: Arc<Mutex<Vec<(Tested, Vec<GateResult>)>>>,
 }
 
 /// A list of conditions from one argument.
@@ -164,7 +170,9 @@ impl Gates {
             output::talk(format!("{}: {}", result.condition, gate_outcome(result)));
         }
         if let Some(path) = &self.junit {
-            let text = junit(tested, results)?;
+            let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            outcomes.push((tested.clone(), results.to_vec()));
+            let text = junit(&outcomes)?;
             let failed = || format!("--junit {}", path.display());
             WholeFile::open(path)
                 .and_then(|file| file.write(text.as_bytes()))
@@ -182,17 +190,17 @@ impl Gates {
 pub fn tested(name: &str, found: Option<&Diff>) -> Tested {
     let sides = found.iter().flat_map(|found| &found.sides);
     let runs: Vec<_> = sides.flat_map(|side| &side.runs).collect();
+    // Without a run that counts, this machine, now.
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_nanos().try_into().unwrap_or(u64::MAX))
+    };
+    let last = runs.last().map(|run| run.hostname.clone());
+    let first = runs.iter().map(|run| run.started_realtime_ns).min();
     Tested {
         name: name.to_owned(),
-        hostname: runs
-            .last()
-            .map(|run| run.hostname.clone())
-            .unwrap_or_default(),
-        started_realtime_ns: runs
-            .iter()
-            .map(|run| run.started_realtime_ns)
-            .min()
-            .unwrap_or(0),
+        hostname: last.unwrap_or_else(|| hostname(&Machine::host())),
+        started_realtime_ns: first.unwrap_or_else(now),
         took: runs.iter().map(|run| run.duration_ns).sum(),
     }
 }

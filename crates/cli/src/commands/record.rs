@@ -214,10 +214,8 @@ fn measure(
     };
     repeated(args.repeat, &stop, || {
         let mut line = ProgressLine::new(args.quiet, probe);
-        let known = || {
-            let clock = machine_threshold::clock(&machine, settings.run.clock)?;
-            machine_threshold::of_machine(&settings.run.runs_dir, &machine, clock)
-        };
+        let known =
+            || machine_threshold::of_machine(&settings.run.runs_dir, &machine, settings.run.clock);
         let chooses = sleep.is_none() && settings.threshold.is_none();
         let extra = Extra {
             outputs: of_recording(&args.kept.output),

@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes this many runs. Ctrl-C ends the run that it reaches and makes no further one; all are kept. The outcome is the
-/// first that is not good.
+/// Makes this many runs. Ctrl-C ends the run that it reaches and makes no further one; all are kept. See [`Exit::and`]
+/// for the outcome.
 ///
 /// # Errors
 /// That of a run; the earlier ones are kept.
@@ -15,10 +15,7 @@ pub(super) fn repeated(
 ) -> anyhow::Result<Exit> {
     let mut outcome = Exit::Ok;
     for _ in 0..times {
-        let exit = one()?;
-        if outcome == Exit::Ok {
-            outcome = exit;
-        }
+        outcome = outcome.and(one()?);
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -31,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_ends_the_runs_and_the_first_failure_counts() {
+    fn a_stop_ends_the_runs_and_the_worst_outcome_counts() {
         let stop = AtomicBool::new(false);
         let mut made = 0;
         let mut run = |stops_at: u32, exits: &[Exit]| {
@@ -48,6 +45,10 @@ mod tests {
         assert_eq!(run(2, &[]), (2, Exit::Ok));
         let exits = [Exit::Ok, Exit::Exceeded, Exit::Unavailable];
         assert_eq!(run(9, &exits), (5, Exit::Exceeded));
+        let exits = [Exit::Unavailable, Exit::Exceeded];
+        assert_eq!(run(9, &exits), (5, Exit::Exceeded));
+        let exits = [Exit::Failed, Exit::Exceeded];
+        assert_eq!(run(9, &exits), (5, Exit::Failed));
         let failed = repeated(3, &stop, || Err(anyhow::anyhow!("no clock")));
         assert!(failed.is_err());
     }

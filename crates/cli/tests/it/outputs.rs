@@ -97,7 +97,7 @@ fn an_output_of_a_recording_is_named_and_apart() {
         &["record", "pipeline", "--duration", "1h", "--two-thread"],
     ] {
         for (target, word) in wrong {
-            let output = jitterscope(runs.path(), &[recording, &["--to", target]].concat());
+            let output = jitterscope(runs.path(), &[recording, &["-o", target]].concat());
             assert_eq!(
                 output.status.code(),
                 Some(2),

@@ -1,33 +1,21 @@
 //! A diff as text: the figures, the culprits, the individual CPUs, and the other differences.
 
+mod culprits;
+mod figures;
+
 use super::conditions::{both_machines, both_sides, condition};
-use super::words::{
-    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
-    unproven, verdict,
-};
+use super::words::{change, figure, figure_name, interval, moved_elsewhere, unproven, verdict};
 use crate::lines::{counted, cpus_text};
 use crate::number;
 use crate::style::{Style, Tone, fit, pad};
-use crate::words::kind_and_name;
 use jitterscope_analyze::DifferenceClass;
 use jitterscope_analyze::compare::{
-    Against, Comparison, ConditionKind, CulpritDiff, Diff, FigureKind, FigureRow, FigureUnit,
-    SideSummary, Verdict,
+    Against, ConditionKind, Diff, FigureKind, FigureUnit, SideSummary, Verdict,
 };
 use jitterscope_model::Nanos;
 
-/// The number of undecided culprits shown, for predicted ones and for others.
-const UNDECIDED: usize = 8;
 /// Columns of a figure's or CPU's name.
 const NAME: usize = 18;
-/// Columns of a culprit's name.
-const CULPRIT: usize = 24;
-/// Columns of a culprit's change, with a blank after the longest word.
-const BECAME: usize = 10;
-/// The mark of a percentile that too few values lie above.
-const NEXT_TO_MAXIMUM: &str = " ^";
-/// Beyond this number of values of one side, only their middle is shown.
-const FEW: usize = 3;
 
 /// The whole diff, each line within `style`'s width.
 #[must_use]
@@ -206,220 +194,8 @@ impl Page {
         self.machine(against, &names);
     }
 
-    fn figures(&mut self, against: &Against, names: &[String; 2], sides: [&SideSummary; 2]) {
-        let run = length(sides[0], sides[1]);
-        for row in against.figures.iter().filter(|row| row.is_total) {
-            let Some([observed, said]) = headline(row, names, sides, run) else {
-                continue;
-            };
-            self.line("");
-            self.wrapped(Tone::Strong, &observed);
-            let verdict = row.comparison.as_ref().map(|c| c.verdict);
-            self.wrapped(verdict.map_or(Tone::Dim, tone), &said);
-        }
-        self.heading(&format!(
-            "{}{:>9}{:>9}{:>8}{:>14}{:>8}  VERDICT",
-            pad("FIGURE", NAME),
-            names[0],
-            names[1],
-            "CHANGE",
-            "INTERVAL",
-            "MARGIN"
-        ));
-        if against.figures.is_empty() {
-            self.line("Runs of this probe have no figures.");
-        }
-        for row in &against.figures {
-            self.figure(row, sides);
-        }
-        let level = against
-            .figures
-            .iter()
-            .find_map(|row| row.comparison.as_ref())
-            .map(|c| 1.0 - c.alpha);
-        if let Some(level) = level {
-            let level = format!("{:.4}", level * 100.0);
-            let text = format!(
-                "interval: of the change, at {} %; margin: what counts as no difference. Less is better everywhere. \
-                 Figures without a verdict are shown only.",
-                level.trim_end_matches('0').trim_end_matches('.')
-            );
-            self.wrapped(Tone::Dim, &text);
-        }
-        if let Some(text) = next_to_maximum(&against.figures, run) {
-            self.wrapped(Tone::Dim, &format!("{} {text}", NEXT_TO_MAXIMUM.trim()));
-        }
-    }
-
-    fn figure(&mut self, row: &FigureRow, sides: [&SideSummary; 2]) {
-        let side = |values: &[Option<f64>]| figure(of_side(row.kind, values), row.unit);
-        let mark = match row.supported_from_ns {
-            Some(_) => NEXT_TO_MAXIMUM,
-            None => "",
-        };
-        let name = pad(&format!("{}{mark}", figure_name(row.kind)), NAME);
-        let name = if row.is_total {
-            self.style.paint(Tone::Strong, &name)
-        } else {
-            name
-        };
-        let (a, b) = (side(&row.first), side(&row.second));
-        let mut line = format!("{name}{:>9}{:>9}", format!(" {a}"), format!(" {b}"));
-        if let Some(c) = &row.comparison {
-            let shown = c
-                .change
-                .map_or_else(|| "-".into(), |of| change(of, c.scale, row.unit));
-            let margin = match c.margin {
-                0.0 => "-".into(),
-                margin => change(margin, c.scale, row.unit),
-            };
-            line.push_str(&format!(
-                "{:>8}{:>14}{:>8}  {}",
-                format!(" {shown}"),
-                fit(&interval(c.interval, c.scale, row.unit), 13),
-                fit(margin.trim_start_matches('+'), 7),
-                self.verdict(c.verdict)
-            ));
-        } else if row.kind == FigureKind::Worst {
-            // The longest value grows with the time of observation.
-            let [a, b] = sides.map(|side| number::span(side.measured_ns));
-            line.push_str(&format!("  in {a} and {b}"));
-        }
-        self.line(&line);
-        if row.first.len().max(row.second.len()) <= FEW
-            && row.first.len().max(row.second.len()) > 1
-            && row.is_total
-        {
-            let all = |values: &[Option<f64>]| {
-                values
-                    .iter()
-                    .map(|value| figure(*value, row.unit))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            };
-            self.wrapped(
-                Tone::Dim,
-                &format!("  runs: {}; {}", all(&row.first), all(&row.second)),
-            );
-        }
-        if let Some([a, b]) = row
-            .comparison
-            .as_ref()
-            .and_then(|c| c.not_seen_below_per_sec)
-        {
-            let text = format!(
-                "  not seen: below {}/s and {}/s (3 / time)",
-                number::rate(a),
-                number::rate(b)
-            );
-            self.wrapped(Tone::Dim, &text);
-        }
-    }
-
     fn verdict(&self, of: Verdict) -> String {
         self.style.paint(tone(of), verdict(of))
-    }
-
-    fn culprits(&mut self, against: &Against, names: &[String; 2]) {
-        let Some(culprits) = &against.culprits else {
-            if !against
-                .conditions
-                .iter()
-                .any(|difference| difference.incomparable)
-            {
-                self.heading("CULPRITS");
-                self.wrapped(Tone::Dim, "Not every run recorded kernel events, or what it says of culprits does not hold: nobody is named.");
-            }
-            return;
-        };
-        let [a, b] = names;
-        self.heading(&format!(
-            "{}{:>7}{:>7}{:>9}{:>9} {}VERDICT",
-            pad("CULPRIT", CULPRIT),
-            format!("{a}/s"),
-            format!("{b}/s"),
-            format!("{a} stolen"),
-            format!("{b} stolen"),
-            pad("", BECAME)
-        ));
-        let (mut undecided, mut predicted_undecided) = (0, 0);
-        let mut left_out = 0;
-        for row in culprits {
-            // The verdict rests on every decided prediction.
-            let decided = matches!(row.verdict, Verdict::Better | Verdict::Worse)
-                || row.predicted && row.verdict != Verdict::Inconclusive;
-            if !decided {
-                let shown = if row.predicted {
-                    &mut predicted_undecided
-                } else {
-                    &mut undecided
-                };
-                *shown += 1;
-                if *shown > UNDECIDED {
-                    left_out += 1;
-                    continue;
-                }
-            }
-            self.culprit(row);
-        }
-        if left_out > 0 {
-            self.wrapped(
-                Tone::Dim,
-                &format!("and {left_out} more, none of them better or worse (--json has them)"),
-            );
-        }
-        let predicted = culprits.iter().any(|row| row.predicted);
-        if predicted {
-            self.wrapped(
-                Tone::Dim,
-                &format!(
-                    "* predicted by the knobs that differ ({}): decided by themselves",
-                    against.knobs.join(", ")
-                ),
-            );
-        } else if !against.knobs.is_empty() {
-            let text = format!(
-                "knobs that differ: {}; nothing that they answer was seen",
-                against.knobs.join(", ")
-            );
-            self.wrapped(Tone::Dim, &text);
-        }
-    }
-
-    fn culprit(&mut self, row: &CulpritDiff) {
-        let mark = if row.predicted { "* " } else { "  " };
-        let name = kind_and_name(&row.subject);
-        let rate =
-            |c: &Comparison, of: fn(&Comparison) -> Option<f64>| number::rate(of(c).unwrap_or(0.0));
-        let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
-        // The figure with the verdict, if only one has it.
-        let of = match (
-            row.verdict == row.events.verdict,
-            row.verdict == row.stolen.verdict,
-        ) {
-            _ if row.verdict == Verdict::Inconclusive => "",
-            (true, false) => ", count",
-            (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
-            _ => "",
-        };
-        let figures = [
-            (rate(&row.events, |c| c.first), 7),
-            (rate(&row.events, |c| c.second), 7),
-            (share(row.stolen.first), 9),
-            (share(row.stolen.second), 9),
-        ];
-        let line = format!(
-            "{} {}{}{of}",
-            columns(&format!("{mark}{name}"), CULPRIT, &figures),
-            pad(became(row.became), BECAME),
-            // The full text would not fit beside that.
-            if row.verdict == Verdict::Equivalent && !of.is_empty() {
-                "equiv.".to_owned()
-            } else {
-                self.verdict(row.verdict)
-            },
-        );
-        self.line(&line);
     }
 
     fn cpus(&mut self, against: &Against, names: &[String; 2]) {
@@ -547,20 +323,6 @@ pub(crate) fn of_other_cpus(against: &Against) -> Option<String> {
     (against.cpus.is_empty() && probed && against.conditions.is_empty()).then(|| {
         "One CPU was measured: what moved to another CPU does not show here. Measure --cpus all to see that.".into()
     })
-}
-
-/// A name with figures to its right, each after a blank. A figure that is wider than its column takes room from the
-/// name.
-fn columns(name: &str, width: usize, figures: &[(String, usize)]) -> String {
-    let marks: String = figures
-        .iter()
-        .map(|(figure, width)| format!("{:>width$}", format!(" {figure}")))
-        .collect();
-    let all: usize = width + figures.iter().map(|(_, width)| width).sum::<usize>();
-    format!(
-        "{}{marks}",
-        pad(name, all.saturating_sub(marks.chars().count()))
-    )
 }
 
 /// A side's value of a figure: the worst of its runs, or their middle.

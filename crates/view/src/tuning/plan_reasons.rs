@@ -5,7 +5,7 @@ use super::reasons::knob_reason;
 use super::refusals::refused_with;
 use jitterscope_tune::{
     BootByHand, ChangeReason, KnobNotice, LastsBecause, Left, LeftFamily, LeftTogether, Measured,
-    NoTime, Notice, OF_MEASURED, OF_STOLEN, SkipReason, Stays,
+    NoTime, Notice, OF_MEASURED, OF_STOLEN, REBOOT_FROM, SkipReason, Stays,
 };
 
 /// Why a change is made; this program adds no full stop.
@@ -48,9 +48,7 @@ pub fn skip_reason(of: &SkipReason) -> String {
                 risk.as_str()
             )
         }
-        SkipReason::Negligible { measured: of } | SkipReason::NotWorthReboot { measured: of } => {
-            measured(of)
-        }
+        SkipReason::Negligible { measured: of } => measured(of),
         SkipReason::ForNow { at_boot } => format!("for now only: after a boot, {at_boot} does it"),
     }
 }
@@ -59,9 +57,11 @@ pub fn skip_reason(of: &SkipReason) -> String {
 pub(super) fn too_little() -> String {
     let percent = |parts: u32| 100.0 / f64::from(parts);
     format!(
-        "under {} % of the stolen time and under {} % of the measured time",
+        "under {} % of the stolen time and under {} % of the measured time; if it needs a reboot, under {} % of the \
+         stolen time",
         percent(OF_STOLEN),
-        percent(OF_MEASURED)
+        percent(OF_MEASURED),
+        percent(REBOOT_FROM)
     )
 }
 

@@ -47,22 +47,12 @@ pub fn advice(
     }
     out.push_str("What helps, by what took the time:\n");
     lines(&mut out, &audit.remedies);
-    for (why, knobs) in [
-        (
-            too_little(),
-            skipped(plan, |why| matches!(why, SkipReason::Negligible { .. })),
-        ),
-        (
-            format!(
-                "a reboot for under {} % of the stolen time",
-                100 / REBOOT_FROM
-            ),
-            skipped(plan, |why| matches!(why, SkipReason::NotWorthReboot { .. })),
-        ),
-    ] {
-        if !knobs.is_empty() {
-            out.wrapped("Left out, ", &format!("{why}: {}", knobs.join(", ")));
-        }
+    let knobs = skipped(plan, |why| matches!(why, SkipReason::Negligible { .. }));
+    if !knobs.is_empty() {
+        out.wrapped(
+            "Left out, ",
+            &format!("{}: {}", too_little(), knobs.join(", ")),
+        );
     }
     if changes(plan) > 0 {
         let options = options(plan, run.id, left_out);
