@@ -102,6 +102,24 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     Some(cli.find_subcommand_mut(command)?.error(error.kind(), text))
 }
 
+/// An option of a probe without its name: `record --period 1ms`.
+fn of_another_probe(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    let long = option.strip_prefix("--")?;
+    let mut cli = Cli::command();
+    cli.build();
+    given.iter().find(|arg| *arg == "record")?;
+    let record = cli.find_subcommand_mut("record")?;
+    let has = |probe: &&clap::Command| probe.get_arguments().any(|of| of.get_long() == Some(long));
+    let probe = record.get_subcommands().find(has)?.get_name().to_owned();
+    let text = format!("'{option}' is an option of the probe '{probe}': record {probe} {option}");
+    Some(record.error(ErrorKind::UnknownArgument, text))
+}
+
 /// An invalid number: the standard library's messages are about digits and its types.
 fn of_number(error: &clap::Error) -> Option<clap::Error> {
     use std::num::{IntErrorKind, ParseIntError};
@@ -153,7 +171,9 @@ fn without_hidden(error: &mut clap::Error) {
 /// `error` with a better message where the parser's is unhelpful.
 fn reworded(given: &[OsString], mut error: clap::Error) -> clap::Error {
     without_hidden(&mut error);
-    let better = misplaced(given, &error).or_else(|| to_be_followed(given, &error));
+    let better = misplaced(given, &error)
+        .or_else(|| to_be_followed(given, &error))
+        .or_else(|| of_another_probe(given, &error));
     better.or_else(|| of_number(&error)).unwrap_or(error)
 }
 

@@ -5,7 +5,7 @@ use crate::audit::{Competitor, competitors};
 use crate::catalogue;
 use crate::examine::{Examination, Inspection, KnobState};
 use crate::goal::Goal;
-use crate::knob::{How, Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
+use crate::knob::{Knob, Mechanism, Place, Profile, Risk, ThreadFamily};
 use crate::left::{LeftTogether, together};
 use crate::notice::KnobNotice;
 use crate::op::Op;

@@ -22,7 +22,7 @@ use crate::signals;
 use anyhow::Context;
 use jitterscope_analyze::gate::check_name;
 use jitterscope_experiment::{
-    Arm, Change, CommandChange, Declared, Ended, Experiment, ExperimentError, KnobChange, NoChange,
+    Arm, Change, CommandChange, Declared, Experiment, ExperimentError, KnobChange, NoChange,
     NoteError, Notes, Predicted, Session, estimate, interleaves,
 };
 use jitterscope_model::CpuSet;
