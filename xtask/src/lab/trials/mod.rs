@@ -8,8 +8,10 @@ mod crash;
 mod document;
 mod graph;
 mod kernels;
+mod knobs;
 mod matrix;
 mod osnoise;
+mod quota;
 mod reboot;
 mod rights;
 mod state;
@@ -38,7 +40,7 @@ pub struct Trial {
 }
 
 /// All trials; a new one is a line here and a file in this folder.
-const TRIALS: [Trial; 20] = [
+const TRIALS: [Trial; 22] = [
     Trial {
         name: "6.1",
         stage: true,
@@ -110,6 +112,18 @@ const TRIALS: [Trial; 20] = [
         stage: false,
         run: topology::groups,
         what: "partition and quota of cgroup v2",
+    },
+    Trial {
+        name: "quota",
+        stage: false,
+        run: quota::beside_a_neighbour,
+        what: "a quota beside a neighbour, on 6.1 and 6.12",
+    },
+    Trial {
+        name: "knobs",
+        stage: false,
+        run: knobs::at_boot,
+        what: "settings at boot, with and without",
     },
     Trial {
         name: "eight",

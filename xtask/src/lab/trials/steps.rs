@@ -134,6 +134,15 @@ pub fn stalls_of(report: &Value, kind: &str, name: &str) -> u64 {
         .sum()
 }
 
+/// The time of a culprit, nanoseconds; `name` may be a prefix of its name.
+pub fn time_of(report: &Value, kind: &str, name: &str) -> u64 {
+    let of = |row: &&Value| word(row, "kind") == kind && word(row, "name").starts_with(name);
+    rows(report)
+        .filter(of)
+        .filter_map(|row| row["total_ns"].as_u64())
+        .sum()
+}
+
 fn rows(report: &Value) -> impl Iterator<Item = &Value> {
     let attribution = &report["attribution"];
     [
