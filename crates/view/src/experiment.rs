@@ -345,7 +345,7 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     text.push_str("CANDIDATES\n");
     for candidate in &of.candidates {
         let undone = match candidate.undone_within_ns {
-            Nanos::ZERO => "undone at once".to_owned(),
+            Nanos::ZERO => "undone immediately".to_owned(),
             time => format!("undone within {}", minutes(time)),
         };
         let chosen = match candidate.chosen && of.ranked_by.is_some() {

@@ -200,7 +200,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         P::LockedDown => "boot without lockdown=confidentiality; lockdown=integrity allows tracing",
         P::MountDenied => return given(TRACING, false),
         P::MountRefused { denied: false, .. } => {
-            "mount it by hand: `mount -t tracefs tracefs /sys/kernel/tracing`"
+            "mount it manually: `mount -t tracefs tracefs /sys/kernel/tracing`"
         }
         P::TracefsUnusable { .. } | P::NoEvents { .. } => "use a kernel built with CONFIG_EVENT_TRACING",
         P::TraceClock { wanted, .. } if wanted == "x86-tsc" => {

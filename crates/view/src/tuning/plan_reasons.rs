@@ -40,7 +40,7 @@ pub fn skip_reason(of: &SkipReason) -> String {
                 parameters.join(" ")
             )
         }
-        SkipReason::ByHand { words } => format!("by hand: {words}"),
+        SkipReason::ByHand { words } => format!("manual: {words}"),
         SkipReason::Risk { measured: of, risk } => {
             format!(
                 "{}; its risk is {}: name it with --only",
@@ -148,12 +148,12 @@ pub fn boot_by_hand(of: &BootByHand) -> String {
             format!("{path} holds them: run update-grub, then reboot (and update-grub again after a rollback)")
         }
         BootByHand::EditGrub => {
-            "add them by hand: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in \
+            "add them manually: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in \
              /etc/default/grub; then reboot"
                 .into()
         }
         BootByHand::EditLoader => {
-            "add them to the boot loader's kernel command line by hand (no GRUB configuration was found); then \
+            "add them manually to the boot loader's kernel command line (no GRUB configuration was found); then \
              reboot"
                 .into()
         }

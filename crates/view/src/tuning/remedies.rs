@@ -110,7 +110,7 @@ fn helps(remedy: &Remedy) -> String {
             let change = match how {
                 How::Now => String::new(),
                 How::Reboot => "needs a reboot, ".into(),
-                How::ByHand => format!("by hand, audit --explain {knob}, "),
+                How::ByHand => format!("manual, audit --explain {knob}, "),
             };
             let much = amount(win);
             format!("{knob} ({title}): {much}; {change}risk {}", risk.as_str())
@@ -202,7 +202,7 @@ pub fn first_step(
             ..
         } => step(
             format!("{program} audit --explain {knob}"),
-            format!("by hand: {}", amount(win)),
+            format!("manual: {}", amount(win)),
         ),
         Helps::Knob { knob, win, .. } => {
             let more = match changes(plan).saturating_sub(1) {
