@@ -246,7 +246,7 @@ mod tests {
             source("senders", "/one", "who sent"),
         ];
         let text = render(&all, Style::default());
-        let why = format!("{:>17} /one is not there\n", "why:");
+        let why = format!("{:>17} /one does not exist\n", "why:");
         assert_eq!(text.matches(&why).count(), 1, "{text}");
         assert!(text.contains("lost: who; who sent\n"), "{text}");
         assert_eq!(

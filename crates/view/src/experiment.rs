@@ -168,22 +168,23 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     say(match of.ended {
         Ended::Decided => format!("{pairs}: decided."),
         Ended::LastLook => format!("{pairs}: the last look."),
-        Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
+        Ended::Futile => format!("{pairs}: ended early, because more pairs would hardly decide."),
         Ended::Void if of.interleaved => {
-            format!("{pairs}: given up, for too many pairs were void.")
+            format!("{pairs}: ended early, because too many pairs were void.")
         }
-        Ended::Void => format!("{pairs}: given up, for too many runs were void."),
+        Ended::Void => format!("{pairs}: ended early, because too many runs were void."),
         Ended::Unseen => {
             let why = of.void.last().map_or_else(
-                || "the change was not seen to be in force".into(),
+                || "the change did not visibly take effect".into(),
                 kept_void_reason,
             );
             format!(
-                "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
+                "Ended early, because {why}: no run with the change was possible. The existing runs are kept. {goes_on}"
             )
         }
         Ended::AwaitsReboot => {
-            "The runs without the change are made; those with it come after a reboot.".into()
+            "The runs without the change are complete; the runs with it follow after a reboot."
+                .into()
         }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
@@ -192,9 +193,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if awaits {
         // There is no comparison yet.
     } else if of.across_reboot {
-        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference, so the total has no verdict.".into());
+        say("A reboot separates the arms: the difference includes everything else that the reboot changed, and drift, so the total has no verdict.".into());
     } else if !of.interleaved {
-        say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference, so the total has no verdict.".into());
+        say("Not interleaved: undoing the change takes longer than --longest-wait, so all runs without it came first. The difference includes drift, so the total has no verdict.".into());
     }
     if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));
@@ -240,7 +241,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         .any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
         Verified::Yes => {
-            "Verified: the predicted culprits fell beyond the margin, and the total did not keep what they had taken.".into()
+            "Verified: the predicted culprits fell beyond the margin, and the total fell with them.".into()
         }
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
         Verified::Moved if of.moved_to.is_empty() => {
@@ -255,7 +256,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
             "Not verified: a predicted culprit did not fall beyond the margin, or the total is worse.".into()
         }
         Verified::Undecided if total_decided => {
-            "Undecided: whether the predicted culprits fell cannot be told.".into()
+            "Undecided: it is not known whether the predicted culprits fell.".into()
         }
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
         // Unseen does not mean absent.
@@ -495,7 +496,7 @@ mod tests {
         };
         let unseen = reported(Ended::Unseen, &[VoidReason::NotMeasured, not_seen]);
         assert!(
-            unseen.contains("Given up, for the change was not seen to be in force within"),
+            unseen.contains("Ended early, because the change did not visibly take effect within"),
             "{unseen}"
         );
         assert!(
@@ -511,7 +512,7 @@ mod tests {
         );
         let awaits = reported(Ended::AwaitsReboot, &[VoidReason::NotMeasured]);
         assert!(
-            awaits.contains("those with it come after a reboot")
+            awaits.contains("the runs with it follow after a reboot")
                 && awaits.contains("it was not measured")
         );
         assert!(

@@ -694,7 +694,7 @@ fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
     let other = json(&diff(dir.path(), &["BEFORE", "OTHER", "--json"]));
     assert_eq!(
         other["against"][0]["conditions"][0]["what"],
-        "what belongs there"
+        "owner"
     );
     assert_eq!(other["against"][0]["culprits"], Value::Null);
     let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));

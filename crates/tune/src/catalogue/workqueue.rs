@@ -49,7 +49,7 @@ pub(super) const KNOBS: &[Knob] = &[
         ],
         profiles: &[Profile::Isolation],
         risk: Risk::Low,
-        loses: "The housekeeping CPUs run the work. CPU-bound work is unaffected.",
+        loses: "The housekeeping CPUs run the work. Work bound to a CPU is unaffected.",
         weight: Weight::Major,
         kernel: "4.2 and later; the boot parameter came later (unverified)",
         absent: "the kernel has no mask for unbound workqueues",

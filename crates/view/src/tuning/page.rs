@@ -97,7 +97,7 @@ fn in_force(of: &InForce) -> String {
         Sign::ReadsBack if of.apply == Settles::Immediately => {}
         Sign::ReadsBack => text.push_str("; the file shows it"),
         Sign::File(file) => text.push_str(&format!("; {file} shows it")),
-        // The row "check" says it.
+        // The row "check" describes these.
         Sign::Recording(_) | Sign::Cmdline | Sign::Check => {}
     }
     if !of.leaves.is_empty() {
@@ -135,11 +135,9 @@ fn pattern(of: &CulpritPattern) -> String {
     let names: Vec<String> = of.names().iter().map(|name| format!("`{name}`")).collect();
     let by = match of.workers() {
         None => "",
-        Some(Workers::Bound) => " by CPU-bound workers",
+        Some(Workers::Bound) => " by workers bound to a CPU",
         Some(Workers::Unbound) => " by unbound workers",
-        Some(Workers::Unknown) => {
-            " by workers of unknown binding"
-        }
+        Some(Workers::Unknown) => " by workers of unknown binding",
     };
     format!("{} {}{by}", of.kind(), names.join(", "))
 }
@@ -155,8 +153,7 @@ fn controls(knob: &Knob) -> String {
             "Cpus_allowed_list of kernel threads (/proc/PID/status): no isolated CPU".into()
         }
         Mechanism::Threads(ThreadFamily::User) => {
-            "Cpus_allowed_list of other threads (/proc/PID/task/TID/status): no isolated CPU"
-                .into()
+            "Cpus_allowed_list of other threads (/proc/PID/task/TID/status): no isolated CPU".into()
         }
         Mechanism::Partition => {
             "cgroup v2 cpuset.cpus.partition, or cgroup v1 cpuset.sched_load_balance".into()
@@ -268,9 +265,7 @@ fn kept(knob: &Knob) -> String {
 fn reverted(knob: &Knob) -> &'static str {
     match knob.mechanism {
         Mechanism::Files(_) => "restores the original value",
-        Mechanism::Threads(_) => {
-            "restores each thread's CPUs, also for children started since"
-        }
+        Mechanism::Threads(_) => "restores each thread's CPUs, also for children started since",
         Mechanism::Partition => {
             "restores the original values, moves the cgroup's members to its parent and removes it"
         }
@@ -305,11 +300,7 @@ pub fn chapter() -> String {
     for group in Group::ALL {
         let _ = write!(out, "\n## {}\n", group.title());
         for knob in catalogue::of(group) {
-            let _ = write!(
-                out,
-                "\n### {}\n\n**{}.**\n\n",
-                knob.id, knob.title
-            );
+            let _ = write!(out, "\n### {}\n\n**{}.**\n\n", knob.id, knob.title);
             for (heading, text) in rows(knob) {
                 let _ = writeln!(out, "- {heading}: {text}");
             }
