@@ -17,7 +17,7 @@ const IRQ_WRITERS: &[Conflict] = &[
     },
     Conflict {
         with: "tuned",
-        why: "Its scheduler plug-in moves interrupts as well and puts them back when it stops.",
+        why: "Its scheduler plug-in also moves interrupts, and moves them back when it stops.",
     },
 ];
 

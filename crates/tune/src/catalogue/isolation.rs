@@ -385,7 +385,7 @@ pub(super) const KNOBS: &[Knob] = &[
             .if_confined()],
         profiles: &[],
         risk: Risk::Low,
-        loses: "The purpose of the pinning.",
+        loses: "The benefit of the pinning.",
         weight: Weight::Major,
         kernel: "any",
         absent: "-",

@@ -11,7 +11,8 @@ use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 use jitterscope_model::Verdict;
 
-const NO_CPUFREQ: &str = "no cpufreq driver controls the frequency (in a virtual machine, the host does)";
+const NO_CPUFREQ: &str =
+    "no cpufreq driver controls the frequency (in a virtual machine, the host does)";
 
 /// The cost of leaving an idle state.
 const IDLE: &[Verdict] = &[Verdict::IdleExit, Verdict::LeavingIdle];

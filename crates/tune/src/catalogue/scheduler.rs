@@ -176,7 +176,7 @@ pub(super) const KNOBS: &[Knob] = &[
         kernel: "any with HOTPLUG_CPU; not CPU 0",
         absent: "the CPU cannot go offline (no online file)",
         by_hand: "Before the program starts, write 0 and then 1 to /sys/devices/system/cpu/cpuN/online.",
-        check: "The CPU records no repeated timer_expire_entry of that function.",
+        check: "The function's timer_expire_entry no longer repeats on the CPU.",
         in_force: InForce::both(
             Settles::Immediately,
             Sign::Recording("timer functions on the CPU"),
@@ -270,7 +270,7 @@ pub(super) const KNOBS: &[Knob] = &[
         kernel: "any; on PREEMPT_RT ktimers/N and rcuc/N have priority 1",
         absent: "-",
         by_hand: "ksoftirqd/N: chrt -o -p 0 PID. Others: chrt -f -p 1 PID.",
-        check: "Run chrt -p PID on each thread. A recording does not show it ahead of the program.",
+        check: "Run chrt -p PID on each thread. A recording does not show the threads ahead of the program.",
         in_force: InForce::BY_HAND,
         conflicts: &[],
         fact: Fact::Seen("6.18: all are ordinary threads"),

@@ -33,7 +33,7 @@ pub(super) fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
     for conflict in knob.conflicts {
         rows.push(("conflict", format!("{}: {}", conflict.with, conflict.why)));
     }
-    rows.push(("evidence", fact(knob.fact)));
+    rows.push(fact(knob.fact));
     rows
 }
 
@@ -72,15 +72,20 @@ fn want(of: &Want) -> String {
     }
 }
 
-/// The origin of a knob's facts.
-fn fact(of: Fact) -> String {
-    match of {
-        Fact::Tried(note) => format!("tested: {note}"),
-        Fact::Seen(note) => format!("observed: {note}"),
-        Fact::Documented(note) => format!("documented: {note}"),
-        Fact::Unverified(note) => format!("unverified: {note}"),
-    }
+/// The origin of a knob's facts: heading and text.
+fn fact(of: Fact) -> (&'static str, String) {
+    let (heading, note) = match of {
+        Fact::Tried(note) => ("tested on", note),
+        Fact::Seen(note) => ("observed", note),
+        Fact::Documented(note) => ("documented", note),
+        Fact::Unverified(note) => ("unverified", note),
+    };
+    (heading, note.to_owned())
 }
+
+/// The usual rollbacks. The chapter states them once.
+const RESTORES: &str = "restores the original value";
+const REMOVES_DROP_IN: &str = "remove the drop-in and reboot";
 
 /// When a change takes effect, and when its undoing does.
 fn in_force(of: &InForce) -> String {
@@ -264,13 +269,13 @@ fn kept(knob: &Knob) -> String {
 
 fn reverted(knob: &Knob) -> &'static str {
     match knob.mechanism {
-        Mechanism::Files(_) => "restores the original value",
+        Mechanism::Files(_) => RESTORES,
         Mechanism::Threads(_) => "restores each thread's CPUs, also for children started since",
         Mechanism::Partition => {
             "restores the original values, moves the cgroup's members to its parent and removes it"
         }
         Mechanism::Blink => "brings back a CPU found offline",
-        Mechanism::Boot(_) => "remove the drop-in and reboot",
+        Mechanism::Boot(_) => REMOVES_DROP_IN,
         Mechanism::Look(_) => "-",
     }
 }
@@ -283,8 +288,9 @@ pub fn chapter() -> String {
          (JITTERSCOPE_WRITE_DOCS=1 rewrites it); edit the catalogue instead. -->\n\n\
          These are the settings that `jitterscope audit` checks and `jitterscope tune` changes. \
          `jitterscope audit --explain ID` prints one entry. ISOLATED and HOUSEKEEPING stand for CPU lists. \
-         Boot parameters appear in /proc/cmdline after the reboot. \
-         Evidence marked *unverified* was not checked on a machine.\n\n",
+         Unless an entry states otherwise, rollback restores the original value. To roll back a boot parameter, remove \
+         the drop-in and reboot. Boot parameters appear in /proc/cmdline. *Unverified* entries were not checked on a \
+         machine.\n\n",
     );
     for group in Group::ALL {
         let _ = writeln!(
@@ -301,7 +307,11 @@ pub fn chapter() -> String {
         let _ = write!(out, "\n## {}\n", group.title());
         for knob in catalogue::of(group) {
             let _ = write!(out, "\n### {}\n\n**{}.**\n\n", knob.id, knob.title);
+            let stated_once = [RESTORES, REMOVES_DROP_IN];
             for (heading, text) in rows(knob) {
+                if heading == "rollback" && stated_once.contains(&text.as_str()) {
+                    continue;
+                }
                 let _ = writeln!(out, "- {heading}: {text}");
             }
         }
