@@ -261,13 +261,13 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
         // Unseen does not mean absent.
         Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {
-            "Whether a predicted culprit was there cannot be told, for a run names nobody.".into()
+            "It is not known whether a predicted culprit occurred, because a run names no culprits.".into()
         }
         Verified::NothingPredicted if total_decided => {
-            "No culprit was predicted that was there: the total alone speaks.".into()
+            "No predicted culprit occurred: only the total decides.".into()
         }
         Verified::NothingPredicted => {
-            "No culprit was predicted that was there; total undecided.".into()
+            "No predicted culprit occurred; total undecided.".into()
         }
     });
     text.into_text()
@@ -323,15 +323,17 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
         .collect();
     let kept = kept.join(",");
     let words = match of.confirmed.map(|outcome| outcome.verified) {
-        _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
+        _ if kept.is_empty() => {
+            "Nothing was kept. The machine has its original settings.".to_owned()
+        }
         Some(Verified::No | Verified::Moved) => format!(
-            "The machine is as it was found, and is best left so: {kept} did not do in fresh pairs what the first runs promised, or made the total worse."
+            "The machine has its original settings; keep them. In fresh pairs {kept} did not have the effect of the first runs, or made the total worse."
         ),
         Some(Verified::Yes | Verified::CulpritsOnly) => format!(
-            "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {kept}. What it is worth is what the pairs above say of all of them together."
+            "The machine has its original settings. To apply the kept knobs: jitterscope tune apply --only {kept}. The pairs above show their combined effect."
         ),
         Some(Verified::Undecided | Verified::NothingPredicted) | None => format!(
-            "The machine is as it was found. What was kept is not confirmed. To apply it anyway: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
+            "The machine has its original settings. The kept knobs are not confirmed. To apply them anyway: jitterscope tune apply --only {kept}; to confirm them first: jitterscope experiment --knob {kept}."
         ),
     };
     text.wrapped("", &words);
@@ -350,7 +352,7 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
             time => format!("undone within {}", minutes(time)),
         };
         let chosen = match candidate.chosen && of.ranked_by.is_some() {
-            true => ", answers what that run names",
+            true => ", matches that run's culprits",
             false => "",
         };
         let words = format!("{undone}{chosen}");
@@ -360,17 +362,17 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     if !of.candidates.iter().any(|candidate| candidate.chosen) {
         text.wrapped(
             "",
-            "None of them answers what is known before. The runs below are made anyway: they may name what a knob \
-             answers.",
+            "None of them matches a known culprit. The runs below take place anyway: they may name one \
+             that a knob removes.",
         );
     }
-    let among = "The experiment chooses among all of these by its own first runs.";
+    let among = "The experiment chooses among all of these with its own first runs.";
     let chosen = match &of.ranked_by {
         Some(run) => format!(
-            "The steps below have those that answer what run {run} names, the newest of this probe here that names culprits. {among}"
+            "The steps below contain those that match the culprits of run {run}, the newest run of this probe here that names culprits. {among}"
         ),
         None => format!(
-            "No run of this probe here is stored that names culprits. The steps below have all of these. {among}"
+            "No stored run of this probe here names culprits. The steps below contain all of these. {among}"
         ),
     };
     text.wrapped("", &chosen);
@@ -393,7 +395,7 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
         "does not fit"
     };
     let words = format!(
-        "In all {first} to the first look, {last} to the last: the first {fits} a budget of {}. What is not kept is undone one by one before the pairs, and at the end the machine is as it was found.",
+        "Total: {first} to the first look, {last} to the last. The first {fits} a budget of {}. Rejected knobs are undone one by one before the pairs, and all others at the end.",
         minutes(of.budget_ns)
     );
     text.wrapped("", &words);
@@ -536,7 +538,7 @@ mod tests {
         };
         let reported = one_line(&auto_plan(&plan, Style::default()));
         assert!(
-            reported.contains("made anyway: they may name what a knob answers"),
+            reported.contains("take place anyway: they may name one that a knob removes"),
             "{reported}"
         );
     }

@@ -67,7 +67,7 @@ pub(super) const KNOBS: &[Knob] = &[
         id: "numa-bal",
         group: Group::Isolation,
         title: "Automatic NUMA balancing",
-        removes: "Page faults that the kernel plants to learn who uses which memory, and the migrations that follow.",
+        removes: "Page faults that the kernel plants to learn which task uses which memory, and the migrations that follow.",
         mechanism: Mechanism::Files(&[Setting::file(
             "/proc/sys/kernel/numa_balancing",
             ValueKind::Number,

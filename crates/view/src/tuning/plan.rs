@@ -553,10 +553,10 @@ pub fn status(status: &Status, style: Style) -> String {
                     None => "in force".to_owned(),
                 }
             }
-            NowIs::ChangedAgain => "changed again since, by us".into(),
+            NowIs::ChangedAgain => "changed again since by jitterscope".into(),
             NowIs::Pending { effective } => format!("pending, still {effective}"),
             NowIs::Original => format!("back at {}", change.original),
-            NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
+            NowIs::Drifted { reads } => format!("DRIFTED: another program changed it to {reads}"),
             NowIs::Gone { cause } => format!("gone: {}", gone(cause)),
             NowIs::Refused { why, means } => format!("refused: {}", refused_with(why, *means)),
             NowIs::UndoneByReboot => "undone by the reboot".into(),
@@ -592,7 +592,10 @@ pub fn status(status: &Status, style: Style) -> String {
     if !status.rolled_back.is_empty() {
         out.wrapped(
             "\n",
-            &format!("Rolled back by itself: {}", status.rolled_back.join(", ")),
+            &format!(
+                "Rolled back automatically: {}",
+                status.rolled_back.join(", ")
+            ),
         );
     }
     settling(&mut out, status);

@@ -40,7 +40,7 @@ pub fn advice(
     if let Some(left_out) = left_out {
         let are = if left_out.len() == 1 { "is" } else { "are" };
         let text = format!(
-            "{} {are} left out of this advice: somebody must do the machine's own work.",
+            "{} {are} not included in this advice: the machine's own work needs a CPU.",
             cpus_text(left_out)
         );
         out.wrapped("", &text);

@@ -162,7 +162,7 @@ fn doctor_calls_no_kernel_blind_that_lacks_some_events() {
         older.contains("causes named; one source is not all that there could be: tracefs."),
         "{older}"
     );
-    assert!(of(SourceStatus::Denied).contains("not who causes them"));
+    assert!(of(SourceStatus::Denied).contains("their causes cannot be named"));
 }
 
 #[test]
