@@ -48,7 +48,7 @@ pub fn warning(warning: &Warning) -> String {
         ),
         Warning::OwnerNotMet { named, watching: true } => {
             let named = named.as_ref().map_or_else(|| NAMED.into(), |named| in_words(named, owner, NAMED));
-            format!("{named} never ran on the watched CPUs, so nothing counts as stolen.")
+            format!("{named} on the watched CPUs, so nothing counts as stolen.")
         }
         Warning::OwnerNotMet { watching: false, .. } => {
             "No thread was followed: no thread of this name ran, or it ended immediately.".into()
@@ -271,13 +271,13 @@ pub fn warning(warning: &Warning) -> String {
 }
 
 /// An owner that this version does not know.
-const NAMED: &str = "The named owner";
+const NAMED: &str = "The named owner never ran";
 
-/// The named owner, at the beginning of a sentence: `Process 7`.
+/// The named owner, as the beginning of a sentence: `Process 7 never ran`.
 fn owner(of: &NamedOwner) -> String {
     match of {
-        NamedOwner::Process { pid } => format!("Process {pid}"),
-        NamedOwner::Named { name } => format!("A thread named '{}'", tame(name)),
+        NamedOwner::Process { pid } => format!("Process {pid} never ran"),
+        NamedOwner::Named { name } => format!("No thread named '{}' ran", tame(name)),
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
         let redis = NamedOwner::Named {
             name: "redis".into(),
         };
-        assert!(reported(Some(redis.into())).starts_with("A thread named 'redis' never ran"));
+        assert!(reported(Some(redis.into())).starts_with("No thread named 'redis' ran"));
     }
 
     #[test]
