@@ -56,7 +56,7 @@ export async function counted({ browser, check, open, settled, looks, jitterscop
     assert.equal(why, "Not comparable, nothing is judged: probe: spin in A, wakeup in B.");
     assert.equal(await page.locator(".lead").count(), 0);
     const main = await page.locator("main").textContent();
-    assert.match(main, /or they cannot be compared: nobody is named/);
+    assert.match(main, /or the runs are not comparable/);
     assert.equal(await page.locator(".good, .bad").count(), 0);
     // A figure that only one has says which.
     const verdicts = await page.locator("table", { has: page.locator("caption", { hasText: "Figures" }) }).locator("tbody td:last-child").allTextContents();

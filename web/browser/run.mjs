@@ -346,7 +346,7 @@ try {
       await settled(page);
       const told = await page.locator(".panel").textContent();
       assert.match(told, /Whose time it became/);
-      assert.equal(/Who did it cannot be said: only \d+\.\d % of/.test(told), doubted, told);
+      assert.equal(/The culprits are unknown: only \d+\.\d % of/.test(told), doubted, told);
       assert.deepEqual(said, []);
       await page.close();
     }

@@ -31,17 +31,17 @@ pub enum ApplyError {
     State(#[from] StateError),
     /// The last apply was interrupted.
     #[error(
-        "an earlier apply (by {by}) did not come to its end: run `jitterscope tune rollback` first, it puts everything back"
+        "an earlier apply (by {by}) is incomplete: run `jitterscope tune rollback` first to restore everything"
     )]
     Unfinished { by: String },
     /// The active apply is for other CPUs.
     #[error(
-        "an apply for CPUs {active} is in force, this one is for CPUs {asked}: roll it back first, or name the same CPUs"
+        "an apply for CPUs {active} is active, but this one is for CPUs {asked}: roll it back first, or use the same CPUs"
     )]
     OtherCpus { active: CpuSet, asked: CpuSet },
     /// The journal is from before a reboot.
     #[error(
-        "the machine was rebooted since the last apply: run `jitterscope tune rollback` (or `status`) first, to settle what is left of it"
+        "the machine was rebooted since the last apply: run `jitterscope tune rollback` (or `status`) first to clean up the rest"
     )]
     Rebooted,
 }

@@ -24,22 +24,22 @@ pub enum DefaultCpus {
 /// Why a goal is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoalError {
-    #[error("no CPU is named to be isolated: name some with --cpus")]
+    #[error("no CPU to isolate was named: use --cpus")]
     Empty,
     /// CPUs that the machine does not have, or that are offline.
     #[error("CPU {missing} is not online (online: {online})")]
     NotOnline { missing: CpuSet, online: CpuSet },
     /// No housekeeping CPU would be left.
     #[error(
-        "isolating CPUs {all} would isolate every online CPU: somebody must do the machine's own work, so leave at least one out"
+        "isolating CPUs {all} would isolate every online CPU: omit at least one for housekeeping"
     )]
     EveryCpu { all: CpuSet },
     #[error(
-        "CPU 0 cannot be isolated here: the kernel never lets it go (there is no cpu0/online), and keeps timekeeping and its own boot-time work on it; choose other CPUs"
+        "CPU 0 cannot be isolated here: the kernel cannot take it offline (no cpu0/online), and runs timekeeping and boot-time work on it; choose other CPUs"
     )]
     BootCpu,
     /// The list of online CPUs cannot be read.
-    #[error("cannot tell which CPUs are online: {0}")]
+    #[error("cannot determine which CPUs are online: {0}")]
     Unknown(String),
 }
 

@@ -94,11 +94,11 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Another user may have written it.
-    #[error("the journal says what is written back to the machine: {0}")]
+    #[error("the journal determines what is written back to the machine: {0}")]
     Trust(#[from] TrustError),
     /// A complete line is invalid or was changed.
     #[error(
-        "the journal {} is damaged at line {line} ({why}); nothing was changed: it holds the original values, so put them back by hand, then move it out of the way",
+        "the journal {} is damaged at line {line} ({why}); nothing was changed. It contains the original values: restore them manually, then move the journal away",
         path.display()
     )]
     Damaged {

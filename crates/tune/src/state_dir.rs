@@ -29,7 +29,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// Another user could have written its contents.
-    #[error("the state folder says what is written back to the machine: {0}")]
+    #[error("the state folder determines what is written back to the machine: {0}")]
     Trust(TrustError),
     /// Another process holds the lock.
     #[error("another jitterscope is changing this machine right now (it holds {}): wait for it", path.display())]

@@ -40,7 +40,7 @@ pub fn changed_by_tune(tuned: &Status) -> String {
     }
     for change in &tuned.changes {
         let what = match &change.standing {
-            NowIs::Drifted { reads } => format!("drifted: somebody made it {reads}"),
+            NowIs::Drifted { reads } => format!("drifted: another program changed it to {reads}"),
             NowIs::Forbidden { cause } => {
                 format!("in the journal, but not tune's: {}", forbidden(cause))
             }
@@ -88,12 +88,15 @@ pub fn verdict(sources: &[SourceReport]) -> String {
             let SourceWords { reason, fix, .. } = words(tracefs);
             let advice = match fix.is_empty() {
                 true => String::new(),
-                false => format!(" To have it: {fix}."),
+                false => format!(" Fix: {fix}."),
             };
-            format!("Stalls can be measured here, but not who causes them: {reason}.{advice}")
+            format!(
+                "Stalls can be measured here, but their causes cannot be named: {reason}.{advice}"
+            )
         }
         None if lacking.is_empty() => {
-            "Stalls can be measured here, and all that names their causes is there.".into()
+            "Stalls can be measured here, and all sources that name their causes are available."
+                .into()
         }
         None => format!(
             "Stalls can be measured here and their causes named; {} not all that there could be: {}.",
@@ -203,11 +206,11 @@ mod tests {
         ];
         assert_eq!(
             verdict(&all),
-            "Stalls can be measured here, and all that names their causes is there."
+            "Stalls can be measured here, and all sources that name their causes are available."
         );
         let blind = verdict(&[source("tsc", there.clone()), source("tracefs", not.clone())]);
         assert!(
-            blind.contains("not who causes them: the ring buffer lost 3 events. To have it: make the trace buffer larger."),
+            blind.contains("their causes cannot be named: the ring buffer lost 3 events. Fix: make the trace buffer larger."),
             "{blind}"
         );
         let nothing = SourceReport {
@@ -216,7 +219,7 @@ mod tests {
             }],
             ..SourceReport::of_status("tracefs", SourceStatus::Absent)
         };
-        assert!(verdict(&[nothing]).ends_with("not who causes them: it is broken."),);
+        assert!(verdict(&[nothing]).ends_with("their causes cannot be named: it is broken."),);
         let smi = verdict(&[
             source("tsc", there.clone()),
             source("tracefs", there),
@@ -246,7 +249,7 @@ mod tests {
             source("senders", "/one", "who sent"),
         ];
         let text = render(&all, Style::default());
-        let why = format!("{:>17} /one is not there\n", "why:");
+        let why = format!("{:>17} /one does not exist\n", "why:");
         assert_eq!(text.matches(&why).count(), 1, "{text}");
         assert!(text.contains("lost: who; who sent\n"), "{text}");
         assert_eq!(

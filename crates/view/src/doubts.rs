@@ -26,11 +26,11 @@ fn doubt(of: &Doubt) -> String {
             format!("{lost} kernel events were lost, and {events} were not (raise --trace-buffer)")
         }
         Doubt::TraceDisturbed { first_ns, time_ns } => format!(
-            "somebody wrote to the trace's controls {first_ns} after the start, and {time_ns} of it are not trusted"
+            "another process wrote to the trace controls {first_ns} after the start, so {time_ns} are not trusted"
         ),
         Doubt::EventsMissing { counted, recorded } => {
             let (counted, recorded) = (thousands(*counted), thousands(*recorded));
-            format!("the kernel counted {counted} events of a kind and {recorded} were recorded")
+            format!("the kernel counted {counted} events of a kind, but {recorded} were recorded")
         }
         Doubt::StallsUnrecorded { unrecorded, stalls } => {
             let (unrecorded, stalls) = (thousands(*unrecorded), thousands(*stalls));

@@ -168,22 +168,23 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     say(match of.ended {
         Ended::Decided => format!("{pairs}: decided."),
         Ended::LastLook => format!("{pairs}: the last look."),
-        Ended::Futile => format!("{pairs}: given up, for more would hardly decide."),
+        Ended::Futile => format!("{pairs}: ended early, because more pairs would hardly decide."),
         Ended::Void if of.interleaved => {
-            format!("{pairs}: given up, for too many pairs were void.")
+            format!("{pairs}: ended early, because too many pairs were void.")
         }
-        Ended::Void => format!("{pairs}: given up, for too many runs were void."),
+        Ended::Void => format!("{pairs}: ended early, because too many runs were void."),
         Ended::Unseen => {
             let why = of.void.last().map_or_else(
-                || "the change was not seen to be in force".into(),
+                || "the change did not visibly take effect".into(),
                 kept_void_reason,
             );
             format!(
-                "Given up, for {why}: nothing is measured with it then. The runs that were made are kept. {goes_on}"
+                "Ended early, because {why}: no run with the change was possible. The existing runs are kept. {goes_on}"
             )
         }
         Ended::AwaitsReboot => {
-            "The runs without the change are made; those with it come after a reboot.".into()
+            "The runs without the change are complete; the runs with it follow after a reboot."
+                .into()
         }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
@@ -192,9 +193,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if awaits {
         // There is no comparison yet.
     } else if of.across_reboot {
-        say("A reboot lies between the arms: whatever else it changed, and what drifted meanwhile, is in the difference, so the total has no verdict.".into());
+        say("A reboot separates the arms: the difference includes everything else that the reboot changed, and drift, so the total has no verdict.".into());
     } else if !of.interleaved {
-        say("Not interleaved: the undoing of the change takes longer than --longest-wait, so all runs without it came first. What drifted meanwhile is in the difference, so the total has no verdict.".into());
+        say("Not interleaved: undoing the change takes longer than --longest-wait, so all runs without it came first. The difference includes drift, so the total has no verdict.".into());
     }
     if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));
@@ -240,7 +241,7 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
         .any(|decision| matches!(decision.what, Asked::Total(_)));
     say(match of.verified {
         Verified::Yes => {
-            "Verified: the predicted culprits fell beyond the margin, and the total did not keep what they had taken.".into()
+            "Verified: the predicted culprits fell beyond the margin, and the total fell with them.".into()
         }
         Verified::CulpritsOnly => "The predicted culprits fell; total undecided.".into(),
         Verified::Moved if of.moved_to.is_empty() => {
@@ -255,18 +256,18 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
             "Not verified: a predicted culprit did not fall beyond the margin, or the total is worse.".into()
         }
         Verified::Undecided if total_decided => {
-            "Undecided: whether the predicted culprits fell cannot be told.".into()
+            "Undecided: it is not known whether the predicted culprits fell.".into()
         }
         Verified::Undecided => "Undecided: neither verified nor refuted; total undecided.".into(),
         // Unseen does not mean absent.
         Verified::NothingPredicted if !of.diff.as_ref().is_some_and(names_culprits) => {
-            "Whether a predicted culprit was there cannot be told, for a run names nobody.".into()
+            "It is not known whether a predicted culprit occurred, because a run names no culprits.".into()
         }
         Verified::NothingPredicted if total_decided => {
-            "No culprit was predicted that was there: the total alone speaks.".into()
+            "No predicted culprit occurred: only the total decides.".into()
         }
         Verified::NothingPredicted => {
-            "No culprit was predicted that was there; total undecided.".into()
+            "No predicted culprit occurred; total undecided.".into()
         }
     });
     text.into_text()
@@ -322,15 +323,17 @@ pub fn sifted(of: &Sifted<'_>, style: Style) -> String {
         .collect();
     let kept = kept.join(",");
     let words = match of.confirmed.map(|outcome| outcome.verified) {
-        _ if kept.is_empty() => "Nothing was kept. The machine is as it was found.".to_owned(),
+        _ if kept.is_empty() => {
+            "Nothing was kept. The machine has its original settings.".to_owned()
+        }
         Some(Verified::No | Verified::Moved) => format!(
-            "The machine is as it was found, and is best left so: {kept} did not do in fresh pairs what the first runs promised, or made the total worse."
+            "The machine has its original settings; keep them. In fresh pairs {kept} did not have the effect of the first runs, or made the total worse."
         ),
         Some(Verified::Yes | Verified::CulpritsOnly) => format!(
-            "The machine is as it was found. To apply what was kept: jitterscope tune apply --only {kept}. What it is worth is what the pairs above say of all of them together."
+            "The machine has its original settings. To apply the kept knobs: jitterscope tune apply --only {kept}. The pairs above show their combined effect."
         ),
         Some(Verified::Undecided | Verified::NothingPredicted) | None => format!(
-            "The machine is as it was found. What was kept is not confirmed. To apply it anyway: jitterscope tune apply --only {kept}; to confirm it first: jitterscope experiment --knob {kept}."
+            "The machine has its original settings. The kept knobs are not confirmed. To apply them anyway: jitterscope tune apply --only {kept}; to confirm them first: jitterscope experiment --knob {kept}."
         ),
     };
     text.wrapped("", &words);
@@ -345,11 +348,11 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     text.push_str("CANDIDATES\n");
     for candidate in &of.candidates {
         let undone = match candidate.undone_within_ns {
-            Nanos::ZERO => "undone at once".to_owned(),
+            Nanos::ZERO => "undone immediately".to_owned(),
             time => format!("undone within {}", minutes(time)),
         };
         let chosen = match candidate.chosen && of.ranked_by.is_some() {
-            true => ", answers what that run names",
+            true => ", matches that run's culprits",
             false => "",
         };
         let words = format!("{undone}{chosen}");
@@ -359,17 +362,17 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
     if !of.candidates.iter().any(|candidate| candidate.chosen) {
         text.wrapped(
             "",
-            "None of them answers what is known before. The runs below are made anyway: they may name what a knob \
-             answers.",
+            "None of them matches a known culprit. The runs below take place anyway: they may name one \
+             that a knob removes.",
         );
     }
-    let among = "The experiment chooses among all of these by its own first runs.";
+    let among = "The experiment chooses among all of these with its own first runs.";
     let chosen = match &of.ranked_by {
         Some(run) => format!(
-            "The steps below have those that answer what run {run} names, the newest of this probe here that names culprits. {among}"
+            "The steps below contain those that match the culprits of run {run}, the newest run of this probe here that names culprits. {among}"
         ),
         None => format!(
-            "No run of this probe here is stored that names culprits. The steps below have all of these. {among}"
+            "No stored run of this probe here names culprits. The steps below contain all of these. {among}"
         ),
     };
     text.wrapped("", &chosen);
@@ -392,7 +395,7 @@ pub fn auto_plan(of: &AutoPlan, style: Style) -> String {
         "does not fit"
     };
     let words = format!(
-        "In all {first} to the first look, {last} to the last: the first {fits} a budget of {}. What is not kept is undone one by one before the pairs, and at the end the machine is as it was found.",
+        "Total: {first} to the first look, {last} to the last. The first {fits} a budget of {}. Rejected knobs are undone one by one before the pairs, and all others at the end.",
         minutes(of.budget_ns)
     );
     text.wrapped("", &words);
@@ -495,7 +498,7 @@ mod tests {
         };
         let unseen = reported(Ended::Unseen, &[VoidReason::NotMeasured, not_seen]);
         assert!(
-            unseen.contains("Given up, for the change was not seen to be in force within"),
+            unseen.contains("Ended early, because the change did not visibly take effect within"),
             "{unseen}"
         );
         assert!(
@@ -511,7 +514,7 @@ mod tests {
         );
         let awaits = reported(Ended::AwaitsReboot, &[VoidReason::NotMeasured]);
         assert!(
-            awaits.contains("those with it come after a reboot")
+            awaits.contains("the runs with it follow after a reboot")
                 && awaits.contains("it was not measured")
         );
         assert!(
@@ -535,7 +538,7 @@ mod tests {
         };
         let reported = one_line(&auto_plan(&plan, Style::default()));
         assert!(
-            reported.contains("made anyway: they may name what a knob answers"),
+            reported.contains("take place anyway: they may name one that a knob removes"),
             "{reported}"
         );
     }

@@ -78,24 +78,26 @@ fn gate_reason(of: &GateReason) -> String {
     match of {
         GateReason::OnlyDiffCompares => "only diff compares".into(),
         GateReason::Unproven(doubts) => {
-            format!("who did it cannot be said: {}", doubts_text(doubts))
+            format!("the culprits are unknown: {}", doubts_text(doubts))
         }
         GateReason::EventsLost(lost) => format!("{lost} kernel events were lost"),
         GateReason::StallsUnrecorded(stalls) => format!("{stalls} stalls have no record"),
         GateReason::LostWithinStalls => "trace data was lost within stalls".into(),
         GateReason::Source { source, why } => missing(*source, why),
-        GateReason::NobodyNamed => "no kernel events were recorded, and nobody is named".into(),
+        GateReason::NobodyNamed => "no kernel events were recorded, so no culprit is known".into(),
         GateReason::NoProbeSpun(instead) => match instead {
             InsteadOfSpinning::Nothing => "no probe spun",
             InsteadOfSpinning::Lateness => "no probe spun: lateness is not time that was stolen",
-            InsteadOfSpinning::Work => "no probe spun (lost>... is the share of what had work)",
+            InsteadOfSpinning::Work => {
+                "no probe spun (lost>... is the share for threads with work)"
+            }
         }
         .into(),
         GateReason::NoProbeSlept => "no probe slept and woke".into(),
         GateReason::NoMessages => "no messages were passed".into(),
         GateReason::NoMessagesReceived => "no messages were received".into(),
         GateReason::NothingMeasured => "nothing was measured".into(),
-        GateReason::NoWork => "no thread was followed that had work".into(),
+        GateReason::NoWork => "no followed thread had work".into(),
         GateReason::FewAbove(of) => format!("fewer than ten {} lie above it", counted(*of)),
         GateReason::RestsOnFew { of, above, needed } => {
             let on = if *above < 0.95 {
@@ -104,19 +106,20 @@ fn gate_reason(of: &GateReason) -> String {
                 format!("{above:.1}")
             };
             format!(
-                "the estimate rests on {on} of the {needed} {} that it takes: measure longer",
+                "the estimate rests on {on} of the {needed} {} needed: measure longer",
                 counted(*of)
             )
         }
         GateReason::GoesByProcess { thread, program } => format!(
-            "{thread} is a thread of {program}, and threads go by their process: write culprit({program}), or ask \
+            "{thread} is a thread of {program}, and threads are grouped by process: use culprit({program}), or \
              report --by thread"
         ),
         GateReason::HostNotRecorded => {
-            "what the host takes from a thread that runs is not recorded: only probes see it".into()
+            "time that the host takes from a running thread is not recorded: only probes measure it"
+                .into()
         }
         GateReason::HostMayHaveTaken(share) => format!(
-            "of another {:.4} % no record tells who took it, and the host may have had any part",
+            "no record shows who took another {:.4} %; the host may have taken part of it",
             100.0 * share
         ),
         GateReason::NotAllNamed => "not every run names culprits".into(),
@@ -158,9 +161,9 @@ fn counted(of: Counted) -> &'static str {
 
 fn missing(source: GateSource, why: &SourceDoubt) -> String {
     let what = match source {
-        GateSource::Events => "kernel events were not all to be had",
-        GateSource::Symbols => "names of kernel functions (symbols) were not all to be had",
-        GateSource::Smi => "firmware (smi) could not be told apart",
+        GateSource::Events => "some kernel events were not available",
+        GateSource::Symbols => "some names of kernel functions (symbols) were not available",
+        GateSource::Smi => "firmware (smi) could not be identified",
     };
     let why = match why {
         SourceDoubt::Limited(problems) => sources::source_words(problems, &[]).reason,
@@ -178,10 +181,12 @@ fn missing(source: GateSource, why: &SourceDoubt) -> String {
 fn gate_note(of: &GateNote) -> String {
     match of {
         GateNote::NoneSeen => "none was seen".into(),
-        GateNote::Alike(names) => format!("nobody of this name was seen; {} was", names.join(", ")),
+        GateNote::Alike(names) => {
+            format!("no culprit of this name was seen; {} was", names.join(", "))
+        }
         GateNote::Others(names) => {
             format!(
-                "nobody of this name was seen; most was taken by {}",
+                "no culprit of this name was seen; most time was taken by {}",
                 names.join(", ")
             )
         }
@@ -203,10 +208,13 @@ mod tests {
         ]));
         assert_eq!(
             text,
-            "nobody of this name was seen; most was taken by thread java, thread postgres"
+            "no culprit of this name was seen; most time was taken by thread java, thread postgres"
         );
         let text = gate_note(&GateNote::Alike(vec!["thread postgres".into()]));
-        assert_eq!(text, "nobody of this name was seen; thread postgres was");
+        assert_eq!(
+            text,
+            "no culprit of this name was seen; thread postgres was"
+        );
     }
 
     fn outcome(verdict: GateVerdict, value: Option<GateValue>, why: Option<GateReason>) -> String {
@@ -283,7 +291,7 @@ mod tests {
                 needed: 10,
             })
         };
-        let rest = "of the 10 waits that it takes: measure longer";
+        let rest = "of the 10 waits needed: measure longer";
         assert_eq!(few(2.04), format!("the estimate rests on 2.0 {rest}"));
         assert_eq!(
             few(0.04),

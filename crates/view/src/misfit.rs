@@ -15,15 +15,15 @@ pub(crate) fn misfit(of: &Misfit) -> String {
         } => {
             let plural = if cpus.len() == 1 { "" } else { "s" };
             let mut text = format!(
-                "{threads} busy threads have {} CPU{plural} ({cpus}) to run on: they take turns, a message \
-                 waits until its thread's turn comes, and milliseconds of that hide what the machine does",
+                "{threads} busy threads have {} CPU{plural} ({cpus}) to run on: they take turns, so a message \
+                 waits for its thread's turn, and these milliseconds hide the machine's behaviour",
                 cpus.len()
             );
             if let Some(cpuset) = cpuset {
                 text += &format!(". The cpuset of this process has only {cpuset}");
             }
             if *two_would_fit {
-                text += ". --two-thread leaves the journaller out and fits";
+                text += ". --two-thread omits the journaller and fits";
             }
             text
         }
@@ -32,14 +32,14 @@ pub(crate) fn misfit(of: &Misfit) -> String {
             quota_millis,
         } => format!(
             "{threads} busy threads need {threads} CPUs, and the control group of this process grants {}.{:03} \
-             (cpu.max): the kernel stops all of them for the rest of each period, and that is what would \
-             be measured",
+             (cpu.max): the kernel stops all of them for the rest of each period, and the run would \
+             measure only that",
             quota_millis / 1000,
             quota_millis % 1000
         ),
         Misfit::SameCpu { roles, cpu } => format!(
-            "{} are put on CPU {cpu} together: they take turns there, and each waits milliseconds for the other. \
-             Give each a CPU of its own",
+            "{} share CPU {cpu}: they take turns there, and each waits milliseconds for the other. \
+             Give each its own CPU",
             names(roles)
         ),
         Misfit::SameCore { roles, core } => format!(

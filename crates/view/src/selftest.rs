@@ -253,7 +253,7 @@ fn notes(out: &mut String, report: &SelftestReport) {
         .filter(|row| row.passed && row.out_of_reach > 0)
     {
         let reason = format!(
-            "{} more were made while another thread ran on the CPU, where they reach nobody",
+            "{} more were injected while another thread ran on the CPU, where they affect nothing",
             row.out_of_reach
         );
         note(out, row.kind, "note", &reason);

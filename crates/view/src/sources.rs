@@ -90,7 +90,7 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("no tracing instance could be made at {path}: {system}")
         }
         P::EventsMissing { events } => format!("this kernel lacks {}", events.join(", ")),
-        P::EventsNotAsked { grain } => format!("not all events were asked for (--events {grain})"),
+        P::EventsNotAsked { grain } => format!("not all events were recorded (--events {grain})"),
         P::NoEvents { events } => {
             format!(
                 "this kernel has none of the events that name culprits ({})",
@@ -118,7 +118,7 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
         }
         P::NoFunctionNames => "/proc/kallsyms lists no kernel function".into(),
         P::FunctionNamesUnreadable { system, .. } => format!("/proc/kallsyms: {system}"),
-        P::CountersMissing { path } => format!("{path} is not there"),
+        P::CountersMissing { path } => format!("{path} does not exist"),
         P::NoCpuRow { path } => format!("{path}: it has no row for a CPU"),
         P::NoStealColumn { path } => format!("{path}: it has no column of stolen time"),
         P::CountersVersion { path, version } => {
@@ -200,7 +200,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         P::LockedDown => "boot without lockdown=confidentiality; lockdown=integrity allows tracing",
         P::MountDenied => return given(TRACING, false),
         P::MountRefused { denied: false, .. } => {
-            "mount it by hand: `mount -t tracefs tracefs /sys/kernel/tracing`"
+            "mount it manually: `mount -t tracefs tracefs /sys/kernel/tracing`"
         }
         P::TracefsUnusable { .. } | P::NoEvents { .. } => "use a kernel built with CONFIG_EVENT_TRACING",
         P::TraceClock { wanted, .. } if wanted == "x86-tsc" => {
@@ -209,7 +209,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         P::EventsMissing { .. } => "use a newer kernel, or one that has these events built in",
         P::EventsNotAsked { .. } => "record with --events all",
         P::EventsLost { .. } => "make the trace buffer larger",
-        P::CallsLost { .. } => "make the trace buffer larger, or look into fewer functions",
+        P::CallsLost { .. } => "make the trace buffer larger, or trace fewer functions",
         P::NoTracer { tracer } => match tracer.as_str() {
             "function_graph" => "use a kernel built with CONFIG_FUNCTION_GRAPH_TRACER",
             "osnoise" => "use a kernel built with CONFIG_OSNOISE_TRACER",
@@ -217,7 +217,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         },
         P::GraphForOne => "use Linux 6.11 or later",
         P::GraphTaken { .. } => {
-            "end what uses it, and where that is gone: echo > /sys/kernel/tracing/set_graph_function"
+            "end the program that uses it; if it is gone: echo > /sys/kernel/tracing/set_graph_function"
         }
         P::NoFunction { .. } => {
             "choose one that /sys/kernel/tracing/available_filter_functions lists; others were inlined into \
@@ -369,7 +369,7 @@ mod tests {
         let words = source_words(&[problem], &[SourceLoss::WorkItems]);
         assert_eq!(
             words.reason,
-            "not all events were asked for (--events coarse)"
+            "not all events were recorded (--events coarse)"
         );
         assert_eq!(
             (&*words.loses, &*words.fix),

@@ -21,25 +21,24 @@ pub fn warning(warning: &Warning) -> String {
             None => "Stalls were measured but not attributed.".into(),
         },
         Warning::NoKernelEvents(NoKernelEvents { wanted: false, .. }) => {
-            "Stalls were measured but not attributed: --no-trace was given. Leave it out to learn what caused them."
+            "Stalls were measured but not attributed: --no-trace was given. Omit it to see the culprits."
                 .into()
         }
         Warning::NoFreeCpu { cpus, taken } => match taken {
             CpuUse::Measured => format!(
-                "Every usable CPU ({cpus}) is measured, so our own threads stalled the probes too. Leave a CPU \
-                 out of --cpus."
+                "Every usable CPU ({cpus}) is measured, so jitterscope's own threads also stalled the probes. Omit a CPU \
+                 from --cpus."
             ),
             CpuUse::Watched => format!(
-                "Every usable CPU ({cpus}) is watched, so our own reading of the trace ran there, too; it is \
-                 named where it did. Leave a CPU out of --cpus."
+                "Every usable CPU ({cpus}) is watched, so jitterscope's trace reader also ran there; the report names \
+                 it. Omit a CPU from --cpus."
             ),
-            CpuUse::Followed => "The followed threads may run on every CPU that we may use, so our own reading of \
-                                 the trace took time from them, too; it is named where it did. Keep jitterscope \
-                                 apart with taskset."
+            CpuUse::Followed => "The followed threads may run on every CPU that jitterscope may use, so its trace \
+                                 reader took time from them; the report names it. Separate them with taskset."
                 .into(),
             CpuUse::Pipeline => format!(
-                "The pipeline's threads have every usable CPU ({cpus}), so our own thread, which wakes every \
-                 50 ms, stalled them too. A machine with one CPU more would not show that."
+                "The pipeline's threads use every usable CPU ({cpus}), so jitterscope's own thread, which wakes every \
+                 50 ms, also stalled them. One more CPU would avoid this."
             ),
         },
         Warning::NoOwner { cpus, look_ns } => format!(
@@ -49,41 +48,41 @@ pub fn warning(warning: &Warning) -> String {
         ),
         Warning::OwnerNotMet { named, watching: true } => {
             let named = named.as_ref().map_or_else(|| NAMED.into(), |named| in_words(named, owner, NAMED));
-            format!("No thread of {named} was met on the watched CPUs, so nothing counts as stolen.")
+            format!("{named} on the watched CPUs, so nothing counts as stolen.")
         }
         Warning::OwnerNotMet { watching: false, .. } => {
-            "No thread was followed for any time: none of the name was met, or it ended at once.".into()
+            "No thread was followed: no thread of this name ran, or it ended immediately.".into()
         }
         Warning::CommandFailed { status } => format!("The command ended with {status}."),
         Warning::TooManyThreads { refused, most } => {
-            format!("{refused} threads were not followed: {most} are followed at most.")
+            format!("{refused} threads were not followed: the limit is {most}.")
         }
         Warning::NotFollowed { late, missed } => not_followed(*late, *missed),
         Warning::RenamedOften { threads } => format!(
-            "{} renamed themselves so often that it was no longer recorded: what they did may be shown under any \
+            "{} renamed themselves too often to record every name: the report may show their activity under any \
              of their names.",
             if *threads == 1 { "1 thread".to_owned() } else { format!("{} threads", crate::number::count(*threads)) },
         ),
         Warning::UnrecordedSwitches { count, cpus } => format!(
-            "The kernel did not record {} on {}: it traces nothing of some threads there \
-             (often the idle thread). The time from the last record of one thread to the first of another is \
-             shown as an unrecorded switch; where the scheduler charged the other one for its running, that \
-             much of it is its.",
+            "The kernel did not record {} on {}: it does not trace some threads there \
+             (often the idle thread). The time from the last record of one thread to the first of the next is \
+             shown as an unrecorded switch. Time that the scheduler charged to the next thread is attributed \
+             to it.",
             if *count == 1 { "1 switch".to_owned() } else { format!("{} switches", crate::number::count(*count)) },
             cpus.in_words()
         ),
         Warning::Folded { time_ns } => format!(
-            "In {time_ns} of stalled time more happened than is kept in order: who took how much of it is exact, \
-             who caused it is not known."
+            "For {time_ns} of stalled time the order of events is not stored: the culprits' totals are exact, \
+             their triggers are unknown."
         ),
         Warning::CpuQuota { cgroup, limit, times, time_ns } => {
             let limit = limit.filter(|limit| limit.period_us > 0).map_or_else(String::new, |limit| {
                 format!(" ({} us of CPU time every {} us)", limit.quota_us, limit.period_us)
             });
             format!(
-                "The CPU quota of control group {}{limit} was used up in {times} periods: threads in it that could \
-                 have run were not let, for {time_ns} summed over the CPUs. Raise it or take it away (knob \
-                 cfs-quota). Where another thread had the CPU meanwhile, taking that thread away alone wins nothing.",
+                "The CPU quota of control group {}{limit} was used up in {times} periods: runnable threads in the group \
+                 were throttled for {time_ns} summed over the CPUs. Raise or remove the quota (knob \
+                 cfs-quota). If another thread had the CPU during that time, removing only that thread gains nothing.",
                 visible(cgroup)
             )
         }
@@ -92,45 +91,45 @@ pub fn warning(warning: &Warning) -> String {
             let range = if low == high { format!("to {high}") } else { format!("between {low} and {high}") };
             let often = self::times(*times);
             format!(
-                "CPU {cpu} changed its frequency {often}, {range}: the same work took another time then. The knobs \
-                 governor and freq-floor hold it."
+                "CPU {cpu} changed its frequency {often}, {range}: the duration of the same work changed too. The knobs \
+                 governor and freq-floor fix the frequency."
             )
         }
         Warning::CpuOffline { cpus } => {
-            format!("{} went offline meanwhile; what ran there from then on was not seen.", cpus.in_words())
+            format!("{} went offline during the recording; later activity there is not recorded.", cpus.in_words())
         }
         Warning::IdleControlShared { cpu } => format!(
-            "CPU {cpu}, the idle control, also runs our own threads, for no other CPU is free: wake-ups that \
-             they make late are named for them. Measure fewer CPUs for a control that is idle."
+            "CPU {cpu}, the idle control, also runs jitterscope's own threads, because no other CPU is free: \
+             wake-ups that they delay name them. Measure fewer CPUs to get an idle control."
         ),
         Warning::SmtSibling { cpu, siblings } => format!(
-            "Our own threads could run on CPU {siblings}, which shares a core with measured CPU {cpu}. Restrict \
-             jitterscope to another core with taskset, or measure both."
+            "jitterscope's own threads could run on CPU {siblings}, which shares a core with measured CPU {cpu}. Restrict \
+             jitterscope to another core with taskset, or measure both CPUs."
         ),
         Warning::RtThrottling { runtime_us, period_us } => format!(
             "A SCHED_FIFO probe may run {runtime_us} us of every {period_us} us (kernel.sched_rt_runtime_us): the \
-             kernel stalls it by itself. Set it to -1 for the measurement, or leave out --priority."
+             kernel stalls it for the rest. Set it to -1 for the measurement, or omit --priority."
         ),
         Warning::ClockFallback { reason } => {
-            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {}. The floor is higher for it.", in_words(reason, clocks::fallback, UNKNOWN))
+            format!("Measured with CLOCK_MONOTONIC_RAW, not the TSC: {}. This raises the floor.", in_words(reason, clocks::fallback, UNKNOWN))
         }
         Warning::ClockDoubt { reason } => format!(
-            "Measured with the TSC because --clock tsc said so: {}. Should its rate have changed, or differ \
-             between CPUs, lengths and times are wrong by as much.",
+            "Measured with the TSC because of --clock tsc: {}. If its rate changes, or differs \
+             between CPUs, lengths and times are wrong by the same amount.",
             in_words(reason, clocks::tsc_flaw, UNKNOWN)
         ),
         Warning::OwnBookkeeping { cpu, count, threshold_ns, store_ns } => format!(
-            "CPU {cpu}: {count} of the stalls are the probe's own bookkeeping, and have no record: storing a stall \
-             takes up to {store_ns} here, and the threshold is {threshold_ns}. Leave out --threshold for one that \
-             is well above."
+            "CPU {cpu}: {count} of the stalls are the probe's own bookkeeping and have no record: storing a stall \
+             takes up to {store_ns} here, and the threshold is {threshold_ns}. Omit --threshold to get one \
+             well above that."
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Cpu(cpu), dropped } => format!(
-            "CPU {cpu}: {} stalls are counted but have no record, for the queue was full; the shortest had \
-             to go first. Raise --threshold.",
+            "CPU {cpu}: {} stalls are counted but have no record, because the queue was full; the shortest \
+             were dropped first. Raise --threshold.",
             count(*dropped)
         ),
         Warning::DroppedRecords { thread: MeasuringThread::Role(role), dropped } => format!(
-            "{} slow messages of the {role} are counted but have no row: too many came at once. Raise \
+            "{} slow messages of the {role} are counted but have no row: too many came together. Raise \
              --threshold.",
             count(*dropped)
         ),
@@ -146,13 +145,13 @@ pub fn warning(warning: &Warning) -> String {
             repaired,
         } => {
             let now = if *repaired {
-                "All was set again as it had been"
+                "jitterscope restored all of them"
             } else {
-                "Not all could be set again as it had been"
+                "jitterscope could not restore all of them"
             };
             format!(
-                "Another process wrote to the controls of our trace {}, first {first_ns} after the start ({}): of \
-                 {time_ns} nothing is said of who stole it. {now}. Let nobody reset or set up tracing while you record.",
+                "Another process wrote to the trace controls {}, first {first_ns} after the start ({}): {time_ns} \
+                 have no culprits. {now}. Do not let other programs reset or set up tracing during a recording.",
                 times(*often),
                 files.join(", ")
             )
@@ -162,37 +161,37 @@ pub fn warning(warning: &Warning) -> String {
             counted,
             recorded,
         } => format!(
-            "The kernel counted {} of the event {event}, and {} were recorded, though no record is known to be lost: who \
-             stole the time is not said. Look who else reads or filters our trace, and record again.",
+            "The kernel counted {} of the event {event}, but {} were recorded, and no loss is known: the report names no \
+             culprits. Check which program reads or filters jitterscope's trace, and record again.",
             count(*counted),
             count(*recorded)
         ),
         Warning::WriterBehind { waited_ns } => format!(
-            "Records were lost, and the recorder had waited {waited_ns} in all until its rows were written, without \
-             reading the kernel's buffers meanwhile; that may be why. Store the run on a faster disk with --runs, or \
-             record without the outputs beside it."
+            "Records were lost. The recorder waited {waited_ns} in total for its rows to be written and did not read \
+             the kernel's buffers during that time, which may be the cause. Store the run on a faster disk with \
+             --runs, or record without extra outputs."
         ),
         Warning::CpuEndedEarly { cpu, why } => {
             format!("CPU {cpu} was not measured to the end: {}.", ended_early(why))
         }
         Warning::OwnPageFaults { thread: MeasuringThread::Cpu(cpu), faults } => format!(
-            "The probe of CPU {cpu} took {faults} page fault{s} of its own while measuring, recorded as stall{s}. \
-             Check for memory pressure, and whether it may lock memory.",
+            "The probe of CPU {cpu} took {faults} page fault{s} while measuring, recorded as stall{s}. \
+             Check for memory pressure and whether the probe may lock memory.",
             s = if *faults == 1 { "" } else { "s" }
         ),
         Warning::OwnPageFaults { thread: MeasuringThread::Role(role), faults } => format!(
-            "The {role} took {faults} page faults of its own after its set-up; they may show as slow messages."
+            "The {role} took {faults} page faults after its setup; they may appear as slow messages."
         ),
         Warning::LeftoversRemoved { count, kept } => {
             let mut text = String::new();
             if *count > 0 {
                 text = format!(
-                    "{count} tracing instances of an earlier jitterscope that was killed were removed."
+                    "Removed {count} tracing instances of a killed jitterscope."
                 );
             }
             if *kept > 0 {
                 text += &format!(
-                    " {kept} of an earlier jitterscope could not be removed, and may still record: see jitterscope doctor."
+                    " {kept} instances of an earlier jitterscope could not be removed and may still record: see jitterscope doctor."
                 );
             }
             text.trim_start().to_owned()
@@ -202,8 +201,8 @@ pub fn warning(warning: &Warning) -> String {
             if *at_the_end { "full at the end" } else { "filling up" }
         ),
         Warning::DiskFull { unstored } => format!(
-            "The disk was full, so the recording ended early and without its raw trace. {}Make room, or name another \
-             folder with --runs.",
+            "The disk was full, so the recording ended early and without its raw trace. {}Free disk space, or set \
+             another folder with --runs.",
             match unstored {
                 0 => String::new(),
                 1 => "Its last stall is counted but has no record. ".into(),
@@ -211,14 +210,14 @@ pub fn warning(warning: &Warning) -> String {
             }
         ),
         Warning::OutputLost { output, delivered, lost, why } => format!(
-            "{output} got {delivered} rows and lost {lost}: {why}. The run itself has them: export it again for a \
-             whole copy."
+            "{output} received {delivered} rows and lost {lost}: {why}. The run contains all rows: export it again for a \
+             complete copy."
         ),
-        Warning::Interrupted => "The recording was ended before its time; what was measured is kept.".into(),
+        Warning::Interrupted => "The recording was ended early; the measured data is kept.".into(),
         Warning::ForcedPlacement { misfit } => format!("Continuing anyway (--force): {}.", in_words(misfit, misfit::misfit, "the placement measures itself, for a reason that this version does not know")),
         Warning::NotPinned { one_core, many_nodes } => format!(
-            "Threads were left to the scheduler, which may put them {}: that changes a message's way from run to \
-             run. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
+            "The scheduler placed the threads, and may put them {}: a message's path then differs between \
+             runs. Pin them with --producer-cpu, --accumulator-cpu and --journaller-cpu.",
             match (one_core, many_nodes) {
                 (true, false) => "on two hardware threads of one core",
                 (false, true) => "on different NUMA nodes",
@@ -226,27 +225,27 @@ pub fn warning(warning: &Warning) -> String {
             }
         ),
         Warning::MemoryNotLocked { why } => format!(
-            "The memory was faulted in but could not be locked ({why}): under memory pressure its pages can go. \
+            "The memory was prefaulted but could not be locked ({why}): memory pressure can evict its pages. \
              Raise RLIMIT_MEMLOCK (ulimit -l), or give CAP_IPC_LOCK."
         ),
         Warning::JournalDiskFull { why } => format!(
-            "The journal's disk was full, so the measurement ended early; what was measured and journalled is \
+            "The journal's disk was full, so the measurement ended early; the measured and journalled data is \
              kept. {}.",
             journal_fault(why)
         ),
         Warning::JournalEnded { why } => format!(
-            "The journal could not be continued, so the measurement ended early; what was measured and journalled \
+            "The journal could not be continued, so the measurement ended early; the measured and journalled data \
              is kept. {}.",
             journal_fault(why)
         ),
         Warning::JournalWaits { waits } => format!(
-            "The journaller waited {} for room in its file, which shows in its times. A longer --period \
-             or a CPU more for our own thread prevents it.",
+            "The journaller waited {} for space in its file, which affects its times. A longer --period \
+             or one more CPU for jitterscope's own thread prevents this.",
             times(*waits)
         ),
         Warning::RingFull { waits, waited_ns } => format!(
-            "The producer found the ring full {} and waited {waited_ns} in all, which shows in the times \
-             from the intended publication alone. Raise --ring, or --period where the consumers cannot keep up.",
+            "The producer found the ring full {} and waited {waited_ns} in total, which affects only the times \
+             from the intended publication. Raise --ring, or --period if the consumers cannot keep up.",
             times(*waits)
         ),
         Warning::Disordered { role, disordered } => {
@@ -254,31 +253,31 @@ pub fn warning(warning: &Warning) -> String {
         }
         Warning::AttributedAgain { by, recorded_by } => format!(
             "Stalls were attributed again from the raw trace, by version {by} (recorded by {recorded_by}). The \
-             stored run is as it was."
+             stored run is unchanged."
         ),
         Warning::VerdictsKept { kept, stalls } => format!(
             "{kept} of {stalls} stalls keep the verdict of their recording: the raw trace around them was not kept. \
              Raise --trace-limit when recording."
         ),
         Warning::InconsistentRows { rows } => format!(
-            "{rows} stalls and attributions of this run do not fit together; what is missing counts as unresolved. \
+            "{rows} stalls and attributions of this run are inconsistent; missing data counts as unresolved. \
              Record again."
         ),
         Warning::Other(other) if other.text.is_empty() => {
-            format!("Warning {}, written by another version of jitterscope, which knows what it says.", other.id)
+            format!("Warning {}: another version of jitterscope wrote it and can explain it.", other.id)
         }
         Warning::Other(other) => other.text.clone(),
     }
 }
 
 /// An owner that this version does not know.
-const NAMED: &str = "those named";
+const NAMED: &str = "The named owner never ran";
 
-/// The named owner, as part of a sentence: `process 7`.
+/// The named owner, as the beginning of a sentence: `Process 7 never ran`.
 fn owner(of: &NamedOwner) -> String {
     match of {
-        NamedOwner::Process { pid } => format!("process {pid}"),
-        NamedOwner::Named { name } => format!("the name '{}'", tame(name)),
+        NamedOwner::Process { pid } => format!("Process {pid} never ran"),
+        NamedOwner::Named { name } => format!("No thread named '{}' ran", tame(name)),
     }
 }
 
@@ -296,7 +295,7 @@ fn not_followed(late: u64, missed: u64) -> String {
     });
     let missed = (missed > 0).then(|| {
         format!(
-            "{} of the name were not followed: nothing was seen of them but their end.",
+            "{} with this name were not followed: only their end was recorded.",
             threads(missed)
         )
     });
@@ -345,12 +344,12 @@ mod tests {
         };
         assert!(
             reported(Some(NamedOwner::Process { pid: 7 }.into()))
-                .starts_with("No thread of process 7 was met")
+                .starts_with("Process 7 never ran")
         );
         let redis = NamedOwner::Named {
             name: "redis".into(),
         };
-        assert!(reported(Some(redis.into())).starts_with("No thread of the name 'redis' was met"));
+        assert!(reported(Some(redis.into())).starts_with("No thread named 'redis' ran"));
     }
 
     #[test]

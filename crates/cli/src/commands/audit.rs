@@ -13,10 +13,10 @@ use jitterscope_view::{cpus_text, tuning};
 pub struct AuditArgs {
     #[command(flatten)]
     scope: Scope,
-    /// Explain one knob: what it removes, how it is read, set, kept and reverted, what one loses
+    /// Explain one knob: its effect, control, persistence, rollback and cost
     #[arg(long, value_name = "ID", conflicts_with_all = ["run", "json"])]
     explain: Option<String>,
-    /// Show also in full what is fine and what is not there
+    /// Also list in full the knobs that are fine or unavailable
     #[arg(long)]
     all: bool,
     /// Print JSON

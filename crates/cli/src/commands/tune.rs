@@ -126,13 +126,13 @@ struct RollbackArgs {
     /// Only what these knobs changed, by id, and their lines in drop-ins; `persist` names the drop-ins
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// Do not ask; values that somebody else has changed since are left for --force or --keep
+    /// Do not ask; values that another program has changed since stay, for --force or --keep
     #[arg(short, long)]
     yes: bool,
-    /// Restore the original also over values that somebody else has changed since
+    /// Restore the original even if another program has changed the value since
     #[arg(long, conflicts_with = "keep")]
     force: bool,
-    /// Keep values that somebody else has changed since, and forget ours
+    /// Keep values that another program has changed since, and forget our change
     #[arg(long)]
     keep: bool,
     /// A tree of files that resembles a machine

@@ -142,7 +142,7 @@ fn coarse_events_name_threads_and_report_what_they_omit() {
         .collect::<Vec<_>>()
         .join(" ");
     assert!(
-        text.contains("not all events were asked for (--events coarse)"),
+        text.contains("not all events were recorded (--events coarse)"),
         "{text}"
     );
     assert!(!text.contains("this kernel lacks"), "{text}");

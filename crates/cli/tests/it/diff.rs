@@ -692,10 +692,7 @@ fn watched_cpus_are_compared_by_what_was_taken_from_what_belongs_there() {
     assert_eq!(total(&one)["verdict"], "better");
     assert!(refused(&diff(dir.path(), &["BEFORE@3", "AFTER"])).contains("did not measure CPU 3"));
     let other = json(&diff(dir.path(), &["BEFORE", "OTHER", "--json"]));
-    assert_eq!(
-        other["against"][0]["conditions"][0]["what"],
-        "what belongs there"
-    );
+    assert_eq!(other["against"][0]["conditions"][0]["what"], "owner");
     assert_eq!(other["against"][0]["culprits"], Value::Null);
     let printed = text(&diff(dir.path(), &["BEFORE", "AFTER"]));
     assert!(

@@ -83,14 +83,14 @@ fn every_view_of_it_says_so_and_names_nobody() {
         for args in [["report", run].as_slice(), &["report", run, "--full"]] {
             let printed = text(&jitterscope(runs, args)).replace('\n', " ");
             assert_eq!(
-                printed.contains("Who did it cannot be said"),
+                printed.contains("The culprits are unknown"),
                 doubted,
                 "{printed}"
             );
         }
         let stall = text(&jitterscope(runs, &["report", run, "--worst", "1"])).replace('\n', " ");
         assert_eq!(
-            stall.contains("Who did it cannot be said"),
+            stall.contains("The culprits are unknown"),
             doubted,
             "{stall}"
         );
@@ -110,7 +110,7 @@ fn every_view_of_it_says_so_and_names_nobody() {
         let page = std::fs::read_to_string(&page).unwrap();
         // In the verdict, above the culprits, and above the worst stalls.
         assert_eq!(
-            page.matches("Who did it cannot be said").count(),
+            page.matches("The culprits are unknown").count(),
             if doubted { 3 } else { 0 }
         );
         let worst = &page[page.find("id=\"worst\"").unwrap()..page.find("id=\"periods\"").unwrap()];
@@ -150,11 +150,11 @@ fn a_comparison_with_it_compares_no_culprits() {
     let words: Vec<&str> = diff.split_whitespace().collect();
     let diff = words.join(" ");
     assert!(
-        diff.contains("B: who did it cannot be said of run"),
+        diff.contains("B: the culprits are unknown for run"),
         "{diff}"
     );
     assert!(
-        diff.contains(WHY) && diff.contains("nobody is named"),
+        diff.contains(WHY) && diff.contains("No culprits are named"),
         "{diff}"
     );
     let diff: Value = serde_json::from_str(&text(&jitterscope(

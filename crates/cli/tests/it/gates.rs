@@ -59,7 +59,7 @@ fn stored_with(change: impl FnOnce(&mut RunManifest)) -> tempfile::TempDir {
 #[test]
 fn an_unproven_run_decides_no_condition_on_culprits() {
     let dir = stored_with(|manifest| manifest.events_in_gaps.inside = 7_844);
-    let why = "cannot be decided: who did it cannot be said: only 19.9 % of 39,222 kernel events";
+    let why = "cannot be decided: the culprits are unknown: only 19.9 % of 39,222 kernel events";
     holds(
         dir.path(),
         &["report", "RUN"],
@@ -131,7 +131,7 @@ fn a_single_long_stall_decides_a_percentile_that_it_exceeds_by_far() {
 fn what_a_missing_source_would_have_shown_is_not_kept() {
     let plain = stored_with(|_| {});
     let firmware =
-        "firmware>0.1%: 0.0000 %, cannot be decided: firmware (smi) could not be told apart";
+        "firmware>0.1%: 0.0000 %, cannot be decided: firmware (smi) could not be identified";
     holds(
         plain.path(),
         &["report", "RUN"],
@@ -289,7 +289,7 @@ fn what_the_host_took_of_a_guest_is_bounded_by_what_nobody_explains() {
         dir
     };
     // 1 ms in ten seconds: 0.01 %.
-    let may_be = "no record tells who took it, and the host may have had any part";
+    let may_be = "the host may have taken part of it";
     holds(
         of(Some("KVMKVMKVM")).path(),
         &["report", "RUN"],
@@ -316,7 +316,7 @@ fn what_the_host_took_of_a_guest_is_bounded_by_what_nobody_explains() {
     holds(
         guest.path(),
         &["report", "RUN"],
-        &[("hypervisor>1%", 4, "only probes see it")],
+        &[("hypervisor>1%", 4, "only probes measure it")],
     );
 }
 
@@ -403,12 +403,12 @@ fn a_misspelt_name_is_not_passed_silently() {
             (
                 "culprit(rivel)>0.1%",
                 0,
-                "kept: nobody of this name was seen; thread rival was",
+                "kept: no culprit of this name was seen; thread rival was",
             ),
             (
                 "culprit(postgres)>0.1%",
                 0,
-                "kept: nobody of this name was seen; most was taken by thread rival",
+                "kept: no culprit of this name was seen; most time was taken by thread rival",
             ),
             ("culprit(kworker)>0.1%", 0, "kept: none was seen"),
             ("culprit(rival)>50%", 0, "%, kept\n"),
@@ -416,7 +416,7 @@ fn a_misspelt_name_is_not_passed_silently() {
             (
                 "culprit(thread kwroker)>0.1%",
                 0,
-                "nobody of this name was seen",
+                "no culprit of this name was seen",
             ),
         ],
     );
@@ -468,7 +468,7 @@ fn a_change_of_what_neither_run_could_see_is_not_kept() {
         manifest.host.hypervisor = None;
     };
     let firmware = "worse(culprit firmware)";
-    let blind = "cannot be decided: firmware (smi) could not be told apart: this run did not count";
+    let blind = "cannot be decided: firmware (smi) could not be identified: this run did not count";
     holds(
         pair(&|_, _| {}).path(),
         &["diff", "A", "B"],

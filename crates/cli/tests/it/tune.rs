@@ -180,7 +180,10 @@ fn one_knob_is_rolled_back_by_itself() {
     assert_eq!(status["settling"][0]["in_force_by"]["when"], "at_latest");
     let text = run(dir.path(), &["tune", "status"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains("Rolled back by itself: vmstat\n"), "{text}");
+    assert!(
+        text.contains("Rolled back automatically: vmstat\n"),
+        "{text}"
+    );
     assert_eq!(
         run(dir.path(), &["tune", "rollback", "--yes"])
             .status

@@ -61,13 +61,13 @@ const BEFORE: [Named; 3] = [
     (
         "culprit_id",
         Column::U32,
-        "number within the run, ascending; joins parts.parquet. A culprit may have several",
+        "id within the run, ascending; joins parts.parquet. A culprit may have several ids",
     ),
     ("kind", Column::Text, "kind of culprit"),
     (
         "name",
         Column::Text,
-        "its thread's name, function, handler or the verdict's word",
+        "thread name, function, handler or verdict",
     ),
 ];
 
@@ -76,15 +76,15 @@ const BEHIND: [Named; 7] = [
     (
         "sender_comm",
         Column::TextOrNull,
-        "thread name, null where no thread did it",
+        "name of the sending thread, null if no thread sent",
     ),
     (
         "sender_tid",
         Column::I32OrNull,
-        "thread id, 0 where no thread did it",
+        "id of the sending thread, 0 if no thread sent",
     ),
-    ("sender_tgid", Column::I32OrNull, "its process, where known"),
-    ("sender_cpu", Column::U32OrNull, "the CPU it ran on"),
+    ("sender_tgid", Column::I32OrNull, "process id, if known"),
+    ("sender_cpu", Column::U32OrNull, "CPU of the sender"),
     (
         "sender_via",
         Column::TextOrNull,
@@ -93,12 +93,12 @@ const BEHIND: [Named; 7] = [
     (
         "sender_context",
         Column::TextOrNull,
-        "thread, or what was on top of it: softirq, interrupt, nmi",
+        "context of the sender: thread, softirq, interrupt or nmi",
     ),
     (
         "sender_beneath",
         Column::TextOrNull,
-        "the thread that a softirq interrupted, which may have raised it or have nothing to do with it",
+        "thread that a softirq interrupted; it may have raised the softirq or be unrelated",
     ),
 ];
 
@@ -129,12 +129,16 @@ pub const SCHEMA: [Table; 5] = [
     (
         STALLS,
         &[
-            ("stall_id", Column::U64, "number within the run, ascending"),
+            ("stall_id", Column::U64, "id within the run, ascending"),
             ("cpu", Column::U32, "CPU that stalled"),
-            ("tid", Column::I32, "thread that was stalled"),
-            ("comm", Column::Text, "its name"),
-            ("start_ticks", Column::U64, "last clock read before"),
-            ("end_ticks", Column::U64, "first clock read after"),
+            ("tid", Column::I32, "stalled thread"),
+            ("comm", Column::Text, "thread name"),
+            (
+                "start_ticks",
+                Column::U64,
+                "last clock read before the stall",
+            ),
+            ("end_ticks", Column::U64, "first clock read after the stall"),
             (
                 "start_realtime_ns",
                 Column::U64,
@@ -149,11 +153,11 @@ pub const SCHEMA: [Table; 5] = [
             ("stall_id", Column::U64, "joins stalls.parquet"),
             ("culprit_id", Column::U32, "joins culprits.parquet"),
             ("remark_id", Column::U32, "joins remarks.parquet"),
-            ("net_ns", Column::U64, "time as the innermost thing running"),
+            ("net_ns", Column::U64, "time as the innermost frame"),
             (
                 "gross_ns",
                 Column::U64OrNull,
-                "time with what nested inside, null where that is net_ns",
+                "time including nested frames, null if equal to net_ns",
             ),
         ],
     ),
@@ -164,17 +168,17 @@ pub const SCHEMA: [Table; 5] = [
             (
                 "remark_id",
                 Column::U32,
-                "number within the run, ascending; joins parts.parquet",
+                "id within the run, ascending; joins parts.parquet",
             ),
             (
                 "phase",
                 Column::TextOrNull,
-                "what the part held up, of a wake-up, a message or a followed thread",
+                "which phase of a wake-up, message or followed thread the part delayed",
             ),
             (
                 "moved_from_cpu",
                 Column::U32OrNull,
-                "CPU from which the victim was moved meanwhile",
+                "CPU from which the victim was moved during the part",
             ),
             (
                 "placement",
@@ -182,11 +186,11 @@ pub const SCHEMA: [Table; 5] = [
                 "inside, lead, hole, trail or whole",
             ),
             ("confidence", Column::Text, "low, medium or high"),
-            ("evidence", Column::Text, "what the verdict rests on"),
+            ("evidence", Column::Text, "evidence for the verdict"),
             (
                 "others_stalled",
                 Column::U32OrNull,
-                "CPUs that stalled at the same instant, without events",
+                "number of CPUs that stalled simultaneously, without events",
             ),
         ],
     ),
@@ -195,15 +199,15 @@ pub const SCHEMA: [Table; 5] = [
         &[
             ("cpu", Column::U32, "CPU"),
             ("start_ticks", Column::U64, "start of the interval"),
-            ("end_ticks", Column::U64, "its end"),
+            ("end_ticks", Column::U64, "end of the interval"),
             (
                 "start_realtime_ns",
                 Column::U64,
                 "start, nanoseconds since the epoch",
             ),
-            ("count", Column::U64, "stalls that ended in it"),
-            ("max_ns", Column::U64, "the longest"),
-            ("stolen_ns", Column::U64, "their sum"),
+            ("count", Column::U64, "stalls that ended in the interval"),
+            ("max_ns", Column::U64, "longest of them"),
+            ("stolen_ns", Column::U64, "sum of their lengths"),
         ],
     ),
 ];

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// The marker before the generated part, which goes to the end of the page.
-const BEGIN: &str = "<!-- From here on made of the schema. -->\n";
+const BEGIN: &str = "<!-- The rest is generated from the schema. -->\n";
 
 fn word(column: Column) -> &'static str {
     match column {

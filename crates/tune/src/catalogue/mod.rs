@@ -38,7 +38,7 @@ pub fn find(id: &str) -> Option<&'static Knob> {
     all().find(|knob| knob.id == id)
 }
 
-/// Why a knob that is not as wanted does not matter on this machine; `None` if it may.
+/// Why a wrong value of this knob does not matter on this machine; `None` if it may.
 #[must_use]
 pub fn moot(knob: &Knob, machine: &Machine, goal: &Goal) -> Option<KnobReason> {
     observed::moot(knob.id, machine, goal)

@@ -21,7 +21,7 @@ pub(super) fn pinned(_: &Machine, _: &Goal) -> Look {
     Look::NotApplicable(KnobReason::OwnersUnknown)
 }
 
-/// Why a value that is not as wanted does not matter on this machine.
+/// Why a wrong value does not matter on this machine.
 pub(super) fn moot(knob: &str, machine: &Machine, goal: &Goal) -> Option<KnobReason> {
     let (is_moot, why) = match knob {
         "aspm" => (
@@ -282,7 +282,7 @@ pub(super) fn stalld(machine: &Machine, _: &Goal) -> Look {
     none_runs(machine, &["stalld"])
 }
 
-/// The first number of `kernel.printk` is the level of messages from which they no longer go to the console.
+/// The first number of `kernel.printk`: messages with this or a higher level number do not go to the console.
 pub(super) fn console_level(spot: Spot<'_>) -> Option<String> {
     const WARNING: u32 = 4;
     let (level, rest) = spot.current.split_once(char::is_whitespace)?;
@@ -298,7 +298,7 @@ pub(super) fn io_scheduler(spot: Spot<'_>) -> Option<String> {
     (offered && !rotates).then(|| "none".to_owned())
 }
 
-/// A driver may lack the governor, and then refuses it.
+/// A driver without the governor refuses it.
 pub(super) fn performance_governor(spot: Spot<'_>) -> Option<String> {
     const WANTED: &str = "performance";
     let available = spot

@@ -11,7 +11,8 @@ use crate::settles::{InForce, Settles, Sign};
 use crate::value::ValueKind;
 use jitterscope_model::Verdict;
 
-const NO_CPUFREQ: &str = "the kernel does not control the frequency here (no cpufreq driver; the usual case in a virtual machine, where the host does)";
+const NO_CPUFREQ: &str =
+    "no cpufreq driver controls the frequency (in a virtual machine, the host does)";
 
 /// The cost of leaving an idle state.
 const IDLE: &[Verdict] = &[Verdict::IdleExit, Verdict::LeavingIdle];
@@ -21,7 +22,7 @@ pub(super) const KNOBS: &[Knob] = &[
         id: "governor",
         group: Group::Power,
         title: "Frequency governor",
-        removes: "Frequency changes while the program runs, and running slowly after a pause.",
+        removes: "Frequency changes while the program runs, and low speed after a pause.",
         mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu(
                 "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor",
@@ -29,7 +30,7 @@ pub(super) const KNOBS: &[Knob] = &[
             ),
             ValueKind::Text,
             Want::By(
-                "performance, where scaling_available_governors has it",
+                "performance, if scaling_available_governors lists it",
                 observed::performance_governor,
             ),
         )]),
@@ -47,24 +48,26 @@ pub(super) const KNOBS: &[Knob] = &[
         ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
-        loses: "Power and heat, on every CPU.",
+        loses: "Power and heat on every CPU.",
         weight: Weight::Major,
         kernel: "any with cpufreq; the boot parameter since 5.9",
         absent: NO_CPUFREQ,
-        by_hand: "Write performance to each CPU's cpufreq/scaling_governor. Where cpufreq/scaling_available_governors lacks it, load its module (cpufreq_performance) or raise the lowest frequency (freq-floor).",
-        check: "No power:cpu_frequency event while the program runs.",
+        by_hand: "Write performance to cpufreq/scaling_governor of each CPU. If cpufreq/scaling_available_governors lacks it, load its module (cpufreq_performance) or raise the lowest frequency (freq-floor).",
+        check: "A recording shows no power:cpu_frequency event while the program runs.",
         in_force: InForce::AT_ONCE,
         conflicts: &[Conflict {
             with: "tuned",
-            why: "Its cpu plug-in sets the governor too.",
+            why: "Its cpu plug-in also sets the governor.",
         }],
-        fact: Fact::Documented("the kernel's CPU frequency text; no cpufreq here"),
+        fact: Fact::Documented(
+            "kernel CPU frequency documentation; no cpufreq on the tested machine",
+        ),
     },
     Knob {
         id: "freq-floor",
         group: Group::Power,
-        title: "Lowest frequency and preference",
-        removes: "Ramping up from a low frequency, and a processor that chooses by itself to save power.",
+        title: "Lowest frequency and energy preference",
+        removes: "Ramp-up from a low frequency, and power saving that the processor chooses itself.",
         mechanism: Mechanism::Files(&[
             Setting::new(
                 Place::PerCpu(
@@ -98,23 +101,23 @@ pub(super) const KNOBS: &[Knob] = &[
         ]))],
         profiles: &[],
         risk: Risk::Low,
-        loses: "Power and heat; a core that never cools has less turbo to give.",
+        loses: "Power and heat. A core that never cools has less turbo.",
         weight: Weight::Minor,
         kernel: "any with cpufreq; energy_performance_preference since 4.17, energy_perf_bias since 5.2 (versions unverified)",
         absent: NO_CPUFREQ,
-        by_hand: "Write the value of scaling_max_freq to scaling_min_freq, performance to energy_performance_preference, 0 to power/energy_perf_bias.",
-        check: "scaling_cur_freq stays at the top while the program runs.",
+        by_hand: "Write the value of scaling_max_freq to scaling_min_freq, performance to energy_performance_preference and 0 to power/energy_perf_bias.",
+        check: "scaling_cur_freq stays at the maximum while the program runs.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Unverified(
-            "no cpufreq here; file names as in the kernel's texts, versions from memory",
+            "no cpufreq on the tested machine; file names from kernel documentation, versions from memory",
         ),
     },
     Knob {
         id: "turbo",
         group: Group::Power,
         title: "Turbo",
-        removes: "Frequency transitions as the turbo budget comes and goes.",
+        removes: "Frequency transitions when the turbo budget changes.",
         mechanism: Mechanism::Files(&[
             Setting::file(
                 "/sys/devices/system/cpu/intel_pstate/no_turbo",
@@ -134,21 +137,21 @@ pub(super) const KNOBS: &[Knob] = &[
         ]))],
         profiles: &[],
         risk: Risk::Medium,
-        loses: "Speed: everything runs at the base frequency, evenly.",
+        loses: "Speed: everything runs steadily at the base frequency.",
         weight: Weight::Rare,
         kernel: "any with intel_pstate, or a driver with boost",
-        absent: "no driver here offers turbo control",
+        absent: "no driver has turbo control",
         by_hand: "Write 1 to intel_pstate/no_turbo, or 0 to cpufreq/boost.",
         check: "scaling_cur_freq is constant under full load.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
-        fact: Fact::Documented("the kernel's CPU frequency text; not there on this machine"),
+        fact: Fact::Documented("kernel CPU frequency documentation; not on the tested machine"),
     },
     Knob {
         id: "pstate-drv",
         group: Group::Power,
         title: "Frequency driver",
-        removes: "Autonomous frequency choices of the processor, where the vendor's driver lets it.",
+        removes: "Frequency choices by the processor itself, if the vendor's driver allows disabling them.",
         mechanism: Mechanism::Look(observed::frequency_driver),
         boot: &[],
         answers: &[Answer::perhaps(CulpritPattern::Verdicts(&[
@@ -161,19 +164,17 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Rare,
         kernel: "any with cpufreq",
         absent: NO_CPUFREQ,
-        by_hand: "intel_pstate=passive|disable or amd_pstate=passive|guided|active on the kernel command line, per processor model.",
-        check: "scaling_driver names the driver that you chose.",
+        by_hand: "intel_pstate=passive|disable or amd_pstate=passive|guided|active on the kernel command line, depending on the processor.",
+        check: "scaling_driver names the chosen driver.",
         in_force: InForce::BY_HAND,
         conflicts: &[],
-        fact: Fact::Documented(
-            "the kernel's list of boot parameters; which is best is a matter of measurement",
-        ),
+        fact: Fact::Documented("kernel boot parameter list; measure to find the best"),
     },
     Knob {
         id: "cstate",
         group: Group::Power,
         title: "Deep idle states",
-        removes: "Wake-up latency from deep sleep, for threads that sleep; and late timer interrupts after it.",
+        removes: "Wake-up latency and late timer interrupts after deep sleep, for threads that sleep.",
         mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu(
                 "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable",
@@ -205,29 +206,29 @@ pub(super) const KNOBS: &[Knob] = &[
         ],
         profiles: &[Profile::Power],
         risk: Risk::Low,
-        loses: "Power; the siblings' turbo. A CPU that spins never idles and gains nothing by itself.",
+        loses: "Power and the siblings' turbo. A spinning CPU never idles, so it gains nothing.",
         weight: Weight::Minor,
         kernel: "any with cpuidle",
-        absent: "the kernel does not manage idle states of these CPUs (the host does, in a virtual machine)",
-        by_hand: "Write 1 to cpuidle/stateN/disable, or hold /dev/cpu_dma_latency open with a 32-bit 0 written to it (for all CPUs, for as long as it is open).",
-        check: "power:cpu_idle shows shallow states only.",
+        absent: "the kernel does not manage idle states of these CPUs (in a virtual machine, the host does)",
+        by_hand: "Write 1 to cpuidle/stateN/disable. Or write a 32-bit 0 to /dev/cpu_dma_latency, which affects all CPUs while the file is open.",
+        check: "power:cpu_idle shows only shallow states.",
         in_force: InForce::both(
-            Settles::AtNextEvent("a CPU that sleeps has next woken up"),
+            Settles::AtNextEvent("each sleeping CPU next wakes"),
             Sign::ReadsBack,
         ),
         conflicts: &[Conflict {
             with: "cstate-cpu",
-            why: "One of the two is enough.",
+            why: "Either one is enough.",
         }],
         fact: Fact::Documented(
-            "the kernel's CPU idle text; machines of this kind have had POLL and haltpoll states, or none",
+            "kernel CPU idle documentation; the tested machines have POLL and haltpoll states, or none",
         ),
     },
     Knob {
         id: "cstate-cpu",
         group: Group::Power,
-        title: "No idle latency for these CPUs",
-        removes: "The same, asked for through the CPU's own quality-of-service file.",
+        title: "Idle exit latency limit",
+        removes: "Wake-up latency after deep sleep, through the CPU's own quality-of-service file (see cstate).",
         mechanism: Mechanism::Files(&[Setting::new(
             Place::PerCpu(
                 "/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us",
@@ -245,18 +246,16 @@ pub(super) const KNOBS: &[Knob] = &[
         risk: Risk::Low,
         loses: "Power, on these CPUs only.",
         weight: Weight::Minor,
-        kernel: "4.12 and later (unverified); n/a means: no latency at all",
+        kernel: "4.12 and later (unverified); n/a means no latency at all",
         absent: "the kernel has no such file for the CPUs",
-        by_hand: "Write n/a to /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us (0 would mean no restriction).",
-        check: "It reads n/a.",
+        by_hand: "Write n/a to /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us (0 means no restriction).",
+        check: "The file reads n/a.",
         in_force: InForce::both(
             Settles::AtNextEvent("the CPU next goes idle"),
             Sign::ReadsBack,
         ),
         conflicts: &[],
-        fact: Fact::Tried(
-            "6.18: writable and restored; there is no idle driver here to see the effect of",
-        ),
+        fact: Fact::Tried("6.18: written and restored; effect not measured (no idle driver)"),
     },
     Knob {
         id: "idle-poll",
@@ -271,24 +270,24 @@ pub(super) const KNOBS: &[Knob] = &[
         answers: &[],
         profiles: &[],
         risk: Risk::Medium,
-        loses: "All CPUs run hot all the time, without turbo, and starve their SMT siblings.",
+        loses: "All CPUs run hot permanently, have no turbo and starve their SMT siblings.",
         weight: Weight::Rare,
         kernel: "any x86",
         absent: "-",
-        by_hand: "Add idle=poll to the kernel command line. cstate-cpu does it for some CPUs only.",
-        check: "No power:cpu_idle events.",
+        by_hand: "Add idle=poll to the kernel command line. cstate-cpu works for chosen CPUs.",
+        check: "A recording shows no power:cpu_idle events.",
         in_force: InForce::AT_BOOT,
         conflicts: &[Conflict {
             with: "turbo",
-            why: "Polling CPUs leave no power budget for it.",
+            why: "Polling CPUs leave no power budget for turbo.",
         }],
-        fact: Fact::Documented("the kernel's list of boot parameters"),
+        fact: Fact::Documented("kernel boot parameter list"),
     },
     Knob {
         id: "uncore",
         group: Group::Power,
         title: "Uncore frequency",
-        removes: "Drift of memory and cache latency as the rest of the chip changes its frequency.",
+        removes: "Memory and cache latency that drifts when the rest of the chip changes frequency.",
         mechanism: Mechanism::Files(&[Setting::file(
             "/sys/devices/system/cpu/intel_uncore_frequency/*/min_freq_khz",
             ValueKind::Number,
@@ -305,19 +304,19 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Rare,
         kernel: "5.6 and later (unverified), Intel servers",
         absent: "no uncore frequency driver (not an Intel server, not loaded, or a virtual machine)",
-        by_hand: "Load intel-uncore-frequency and write max_freq_khz's value to min_freq_khz.",
-        check: "Both files read the same.",
+        by_hand: "Load intel-uncore-frequency and write the value of max_freq_khz to min_freq_khz.",
+        check: "Both files read the same value.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Unverified(
-            "not there on this machine; path from the kernel's text, version from memory",
+            "not on the tested machine; path from kernel documentation, version from memory",
         ),
     },
     Knob {
         id: "aspm",
         group: Group::Power,
         title: "PCIe link power saving",
-        removes: "Waiting for a sleeping link when a device is accessed.",
+        removes: "Waits for a sleeping link on device access.",
         mechanism: Mechanism::Files(&[Setting::file(
             "/sys/module/pcie_aspm/parameters/policy",
             ValueKind::Choice,
@@ -334,8 +333,8 @@ pub(super) const KNOBS: &[Knob] = &[
         weight: Weight::Rare,
         kernel: "any with PCIEASPM",
         absent: "the kernel is built without PCIe power management",
-        by_hand: "Write performance to /sys/module/pcie_aspm/parameters/policy; firmware that keeps control refuses.",
-        check: "The bracketed word.",
+        by_hand: "Write performance to /sys/module/pcie_aspm/parameters/policy. Firmware that keeps control refuses it.",
+        check: "The file brackets [performance].",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
         fact: Fact::Tried("6.18"),

@@ -269,10 +269,10 @@ pub(crate) fn unproven(side: &SideSummary) -> Option<String> {
     let more = if others == 0 {
         String::new()
     } else {
-        format!(", and so {others} more")
+        format!(" and {others} more")
     };
     Some(format!(
-        "who did it cannot be said of run {}{more}: {}",
+        "the culprits are unknown for run {}{more}: {}",
         run.id,
         doubts_text(&run.doubts)
     ))

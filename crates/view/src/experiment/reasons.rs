@@ -37,14 +37,14 @@ pub fn void_reason(of: &VoidReason) -> String {
             let which = which
                 .as_ref()
                 .map_or_else(String::new, |which| format!(" ({which})"));
-            format!("what the change removes{which} was not back without it")
+            format!("the culprit{which} did not reappear without the change")
         }
         VoidReason::NotInForce { arm, within_ns } => {
             let what = match arm {
                 Arm::A => "its undoing",
                 Arm::B => "the change",
             };
-            format!("{what} was not seen to be in force within {within_ns}")
+            format!("{what} did not visibly take effect within {within_ns}")
         }
         VoidReason::TooFewBeforeReboot { made, wanted } => format!(
             "only {made} of {wanted} runs without the change were made before the reboot, and none can be made in \
@@ -62,7 +62,7 @@ pub fn left_out(runs: u64) -> Option<String> {
         many => format!("{many} runs were"),
     };
     Some(format!(
-        "{were} made before the machine was started anew, and left out: a restart changes more than what is tried"
+        "{were} made before the reboot and left out: a reboot changes more than the tested setting"
     ))
 }
 
@@ -70,9 +70,9 @@ pub fn left_out(runs: u64) -> Option<String> {
 #[must_use]
 pub fn not_kept(of: NotKept) -> &'static str {
     match of {
-        NotKept::NothingThere => "nothing of what it answers was there",
-        NotKept::More => "there was more of what it answers",
-        NotKept::NotBeyondChance => "what it answers did not fall by more than chance",
+        NotKept::NothingThere => "none of its culprits occurred",
+        NotKept::More => "its culprits increased",
+        NotKept::NotBeyondChance => "its culprits did not fall by more than chance",
     }
 }
 
@@ -100,7 +100,7 @@ pub fn step_runs(of: StepRuns) -> &'static str {
     match of {
         StepRuns::Without => "without any of them",
         StepRuns::With => "with all of them",
-        StepRuns::Pairs => "pairs of all that is kept against none",
+        StepRuns::Pairs => "pairs with all kept knobs against none",
     }
 }
 
@@ -118,7 +118,7 @@ pub fn difference(of: &Difference) -> String {
         Difference::Kernel { before, now } => format!("the kernel was {before} and is {now}"),
         Difference::Online { before, now } => format!("CPUs {before} were online and {now} are"),
         Difference::BootLine { before, now } => format!(
-            "beside what is tried the kernel's command line said {} and says {}",
+            "apart from the tested parameters, the kernel command line was {} and is {}",
             said(before),
             said(now)
         ),
@@ -163,12 +163,12 @@ mod tests {
         assert!(
             left_out(1)
                 .unwrap()
-                .starts_with("1 run was made before the machine was started anew")
+                .starts_with("1 run was made before the reboot")
         );
         assert!(
             left_out(10)
                 .unwrap()
-                .starts_with("10 runs were made before the machine was started anew")
+                .starts_with("10 runs were made before the reboot")
         );
     }
 
@@ -180,7 +180,7 @@ mod tests {
                 now: now.into(),
             })
         };
-        assert!(line("", "mitigations=off").ends_with("said nothing and says \"mitigations=off\""));
+        assert!(line("", "mitigations=off").ends_with("was nothing and is \"mitigations=off\""));
         let online = Difference::Online {
             before: "0-3".parse().unwrap(),
             now: "0-2".parse().unwrap(),
@@ -201,7 +201,7 @@ mod tests {
         );
         assert_eq!(
             reported(Untried::NoChange(Some(SkipReason::LeftOut))),
-            "vmstat: left out, as asked"
+            "vmstat: left out on request"
         );
         assert_eq!(
             reported(Untried::NoChange(None)),
@@ -250,13 +250,13 @@ mod tests {
         });
         assert_eq!(
             reported,
-            "its undoing was not seen to be in force within 1.00 us"
+            "its undoing did not visibly take effect within 1.00 us"
         );
         let reported = |which| void_reason(&VoidReason::NotBack { which });
         assert_eq!(
             reported(None),
-            "what the change removes was not back without it"
+            "the culprit did not reappear without the change"
         );
-        assert!(reported(Some("vmstat".into())).contains("removes (vmstat) was"));
+        assert!(reported(Some("vmstat".into())).contains("culprit (vmstat) did"));
     }
 }

@@ -265,7 +265,7 @@ fn figures(body: &mut Markup, against: &Against, names: &[String; 2]) {
 
 fn culprits(body: &mut Markup, against: &Against, names: &[String; 2]) {
     let Some(culprits) = &against.culprits else {
-        body.note("Not every run recorded kernel events that hold their own proof, or they cannot be compared: nobody is named.");
+        body.note("No culprits are named: some run has no kernel events, its evidence fails its check, or the runs are not comparable.");
         return;
     };
     let often = names.each_ref().map(|name| format!("{name}, a second"));

@@ -136,7 +136,7 @@ fn withheld(summary: &RunSummary) -> Option<String> {
     let doubts = &summary.trust.doubts;
     (!doubts.is_empty()).then(|| {
         format!(
-            "Who did it cannot be said of all the time: {}.",
+            "For part of the time the culprits are unknown: {}.",
             doubts_text(doubts)
         )
     })
@@ -146,7 +146,7 @@ fn withheld(summary: &RunSummary) -> Option<String> {
 #[must_use]
 pub fn unproven(summary: &RunSummary) -> Option<String> {
     let doubts = summary.withheld();
-    (!doubts.is_empty()).then(|| format!("Who did it cannot be said: {}.", doubts_text(doubts)))
+    (!doubts.is_empty()).then(|| format!("The culprits are unknown: {}.", doubts_text(doubts)))
 }
 
 /// The product behind a CPUID signature (leaf 0x40000000).
@@ -270,7 +270,7 @@ fn worst(summary: &RunSummary, several: bool) -> Option<String> {
             );
         }
     } else if summary.trust.dropped_records > 0 {
-        text += "; it has no record, for the queue was full";
+        text += "; it has no record, because the queue was full";
     }
     Some(text)
 }

@@ -113,7 +113,7 @@ fn counters(page: &mut Page, summary: &RunSummary) {
     page.prose(
         None,
         2,
-        "Counters that rose meanwhile; correlation with the stolen time, which proves nothing:",
+        "Counters that rose during the run, by correlation with the stolen time (no proof of cause):",
     );
     page.line(
         &page

@@ -71,7 +71,7 @@ pub fn audit(audit: &Audit, all: bool, run: Option<&str>, style: Style) -> Strin
     let which = run.map_or("--profile isolation".into(), |run| format!("--run {run}"));
     foot.wrapped(
         if all { "\n" } else { "" },
-        &format!("One of them: audit --explain ID. Changes: tune plan {which}."),
+        &format!("Details: audit --explain ID. Changes: tune plan {which}."),
     );
     let (mut text, foot) = (head.into_text(), foot.into_text());
     if !all {

@@ -12,10 +12,10 @@ pub(super) fn does(of: Competes) -> &'static str {
     match of {
         Competes::MovesInterrupts => "it rewrites interrupt affinities every 10 s",
         Competes::SetsProfile => {
-            "its profile sets many of the same values and puts its own back when it stops"
+            "its profile sets many of the same values, and restores its own values when it stops"
         }
         Competes::SwitchesProfile => "it switches tuned's profile",
-        Competes::SwitchesMerging => "it switches same-page merging on by itself",
+        Competes::SwitchesMerging => "it turns same-page merging on automatically",
         Competes::SetsGovernorsAndPreferences => "it sets governors and energy preferences",
         Competes::LimitsFrequency => "it limits the frequency",
         Competes::SetsGovernors => "it sets governors",

@@ -62,12 +62,12 @@ pub fn finding(of: &Finding) -> String {
         Finding::BootParameters { parameters } => parameters.join(" "),
         Finding::NotOnBootLine => "not on the command line".into(),
         Finding::ImpliedByNohzFull => "implied by nohz_full".into(),
-        Finding::CpusetInstead => "not at boot; a cpuset does the same for now".into(),
+        Finding::CpusetInstead => "not at boot; a cpuset does the same until the next boot".into(),
         Finding::Cpus { cpus } if cpus.is_empty() => "no CPU".into(),
         Finding::Cpus { cpus } => cpus.in_words(),
         Finding::Value { value } => value.clone(),
-        Finding::FileThere { path } => format!("{path} is there"),
-        Finding::FileGone { path } => format!("{path} is not there"),
+        Finding::FileThere { path } => format!("{path} exists"),
+        Finding::FileGone { path } => format!("{path} does not exist"),
         Finding::NoQuota => "no group has a quota".into(),
         Finding::Quotas { groups, first } => {
             format!("{} limited, such as {first}", counted(*groups, "group"))
@@ -105,7 +105,7 @@ fn in_force(
     }: &FileValue,
 ) -> String {
     match in_force {
-        Some(force) => format!("{reads} (in force: {force})"),
+        Some(force) => format!("{reads} (effective: {force})"),
         None => reads.clone(),
     }
 }
@@ -146,13 +146,13 @@ fn value(of: &WantedValue) -> String {
         WantedValue::OneOf { values: [only] } => (*only).to_owned(),
         WantedValue::OneOf { values } => {
             let first = values.first().copied().unwrap_or_default();
-            format!("{} (written: {first})", values.join(" or "))
+            format!("{} (writes {first})", values.join(" or "))
         }
-        WantedValue::AtLeast { enough, write } => format!("at least {enough} (written: {write})"),
+        WantedValue::AtLeast { enough, write } => format!("at least {enough} (writes {write})"),
         WantedValue::AtMost { enough, write } if enough == write => format!("at most {enough}"),
-        WantedValue::AtMost { enough, write } => format!("at most {enough} (written: {write})"),
+        WantedValue::AtMost { enough, write } => format!("at most {enough} (writes {write})"),
         WantedValue::NoCpuOf { cpus } => format!("no CPU of {cpus}"),
-        WantedValue::SameAs { file } => format!("the value of {file} beside it"),
+        WantedValue::SameAs { file } => format!("same as {file}"),
         WantedValue::AsDeclared { words } => words.replace('`', ""),
     }
 }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn reported_files_state_the_value_in_force_and_their_path() {
-        assert_eq!(finding(&Finding::File(file(Some("2")))), "7 (in force: 2)");
+        assert_eq!(finding(&Finding::File(file(Some("2")))), "7 (effective: 2)");
         let wrong = |wrong| {
             finding(&Finding::FilesWrong {
                 wrong,
@@ -260,7 +260,7 @@ mod tests {
                 enough: 10,
                 write: 60
             }]),
-            "at least 10 (written: 60)"
+            "at least 10 (writes 60)"
         );
         assert_eq!(
             reported(vec![WantedValue::AtMost {
@@ -275,6 +275,6 @@ mod tests {
                 values: &["b", "c"],
             },
         ];
-        assert_eq!(reported(two), "a; b or c (written: b)");
+        assert_eq!(reported(two), "a; b or c (writes b)");
     }
 }

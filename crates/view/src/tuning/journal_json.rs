@@ -218,14 +218,14 @@ mod tests {
         };
         assert_eq!(
             text(&OutcomeJson::of(&refused)),
-            r#"{"outcome":"refused","class":"busy","why":"busy (os error 16): somebody else is using it","means":"in_use"}"#
+            r#"{"outcome":"refused","class":"busy","why":"busy (os error 16): in use by another program","means":"in_use"}"#
         );
         let flaw = ValueFlaw::TooLong;
         assert_eq!(
             text(&OutcomeJson::of(&Outcome::Forbidden {
                 cause: Forbidden::Value { flaw }.into()
             })),
-            r#"{"outcome":"refused","class":"not_permitted","why":"it is too long: no such value is ever written","cause":{"id":"value","flaw":"too_long"}}"#
+            r#"{"outcome":"refused","class":"not_permitted","why":"it is too long: jitterscope never writes such a value","cause":{"id":"value","flaw":"too_long"}}"#
         );
         let failed = Undoing::Failed {
             why: "busy".into(),
@@ -240,7 +240,7 @@ mod tests {
         };
         assert_eq!(
             text(&super::step(&step)),
-            r#"{"knob":"k","path":"/p","original":"1","result":"failed","system":"busy","means":"in_use","why":"busy: somebody else is using it","in_force_by":null}"#
+            r#"{"knob":"k","path":"/p","original":"1","result":"failed","system":"busy","means":"in_use","why":"busy: in use by another program","in_force_by":null}"#
         );
     }
 }

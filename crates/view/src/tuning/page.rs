@@ -9,26 +9,31 @@ use std::fmt::Write;
 /// The rows of a knob's page (heading, text), in order; independent of the machine.
 #[must_use]
 pub(super) fn rows(knob: &Knob) -> Vec<(&'static str, String)> {
-    let mut rows = vec![
-        ("removes", knob.removes.to_owned()),
-        ("read and set", controls(knob)),
-    ];
-    if !knob.answers.is_empty() {
-        rows.push(("answers", answers(knob)));
+    let is_manual = knob.how() == How::ByHand;
+    let mut rows = vec![("removes", knob.removes.to_owned())];
+    if !is_manual {
+        rows.push(("control", controls(knob)));
     }
-    rows.push(("applied", applied(knob)));
-    rows.push(("in force", in_force(&knob.in_force)));
-    rows.push(("kept", kept(knob)));
-    rows.push(("reverted", reverted(knob).to_owned()));
-    rows.push(("by hand", knob.by_hand.to_owned()));
+    if !knob.answers.is_empty() {
+        rows.push(("culprits", answers(knob)));
+    }
+    rows.push(("applied by", applied(knob)));
+    if !is_manual {
+        rows.push(("takes effect", in_force(&knob.in_force)));
+        if !matches!(knob.mechanism, Mechanism::Boot(_)) {
+            rows.push(("persistent", kept(knob)));
+        }
+        rows.push(("rollback", reverted(knob).to_owned()));
+    }
+    rows.push(("manually", knob.by_hand.to_owned()));
     rows.push(("check", knob.check.to_owned()));
     rows.push(("risk", knob.risk.as_str().to_owned()));
-    rows.push(("one loses", knob.loses.to_owned()));
+    rows.push(("cost", knob.loses.to_owned()));
     rows.push(("kernel", knob.kernel.to_owned()));
     for conflict in knob.conflicts {
         rows.push(("conflict", format!("{}: {}", conflict.with, conflict.why)));
     }
-    rows.push(("facts", fact(knob.fact)));
+    rows.push(fact(knob.fact));
     rows
 }
 
@@ -42,7 +47,7 @@ fn setting_text(setting: &Setting) -> String {
     };
     let effective = setting
         .effective
-        .map_or(String::new(), |e| format!("; in force is what {e} says"));
+        .map_or(String::new(), |e| format!("; effective value in {e}"));
     format!("{path}: {}{effective}", want(&setting.want))
 }
 
@@ -53,51 +58,55 @@ fn want(of: &Want) -> String {
         Want::OneOf(all) => {
             let names: Vec<String> = all.iter().map(|v| format!("`{v}`")).collect();
             format!(
-                "{} (written: `{}`)",
+                "{} (writes `{}`)",
                 names.join(" or "),
                 all.first().copied().unwrap_or_default()
             )
         }
-        Want::AtLeast { enough, write } => format!("at least {enough} (written: {write})"),
+        Want::AtLeast { enough, write } => format!("at least {enough} (writes {write})"),
         Want::AtMost { enough, write } if enough == write => format!("at most {enough}"),
-        Want::AtMost { enough, write } => format!("at most {enough} (written: {write})"),
+        Want::AtMost { enough, write } => format!("at most {enough} (writes {write})"),
         Want::OffIsolated => "no isolated CPU".into(),
-        Want::SameAs(file) => format!("the value of `{file}` beside it"),
+        Want::SameAs(file) => format!("same as `{file}`"),
         Want::By(words, _) => (*words).into(),
     }
 }
 
-/// The origin of a knob's facts.
-fn fact(of: Fact) -> String {
-    match of {
-        Fact::Tried(note) => format!("tried: {note}"),
-        Fact::Seen(note) => format!("seen: {note}"),
-        Fact::Documented(note) => format!("documented: {note}"),
-        Fact::Unverified(note) => format!("unverified: {note}"),
-    }
+/// The origin of a knob's facts: heading and text.
+fn fact(of: Fact) -> (&'static str, String) {
+    let (heading, note) = match of {
+        Fact::Tried(note) => ("tested on", note),
+        Fact::Seen(note) => ("observed", note),
+        Fact::Documented(note) => ("documented", note),
+        Fact::Unverified(note) => ("unverified", note),
+    };
+    (heading, note.to_owned())
 }
+
+/// The usual rollbacks. The chapter states them once.
+const RESTORES: &str = "restores the original value";
+const REMOVES_DROP_IN: &str = "remove the drop-in and reboot";
 
 /// When a change takes effect, and when its undoing does.
 fn in_force(of: &InForce) -> String {
     let mut text = if of.apply == of.rollback {
-        format!("applied and rolled back: {}", settles(&of.apply))
+        settles(&of.apply)
     } else {
         format!(
-            "applied: {}; rolled back: {}",
+            "{}; rollback: {}",
             settles(&of.apply),
             settles(&of.rollback)
         )
     };
     match of.shown_by {
         Sign::ReadsBack if of.apply == Settles::Immediately => {}
-        Sign::ReadsBack => text.push_str("; shown by the file itself"),
-        Sign::File(file) => text.push_str(&format!("; shown by {file}")),
-        Sign::Recording(what) => text.push_str(&format!("; shown by a recording: {what}")),
-        Sign::Cmdline => text.push_str("; shown by /proc/cmdline"),
-        Sign::Check => {}
+        Sign::ReadsBack => text.push_str("; the file shows it"),
+        Sign::File(file) => text.push_str(&format!("; {file} shows it")),
+        // The row "check" describes these.
+        Sign::Recording(_) | Sign::Cmdline | Sign::Check => {}
     }
     if !of.leaves.is_empty() {
-        text.push_str(&format!("; stays behind: {}", of.leaves));
+        text.push_str(&format!("; after rollback, {}", of.leaves));
     }
     text
 }
@@ -105,15 +114,15 @@ fn in_force(of: &InForce) -> String {
 /// The time until a change takes effect.
 pub(crate) fn settles(of: &Settles) -> String {
     match of {
-        Settles::Immediately => "at once".into(),
+        Settles::Immediately => "immediately".into(),
         Settles::Within(time) => format!("within {time}"),
         Settles::WithinReplaced { unit, slack } => format!(
-            "within the time that the replaced value says ({unit} for each 1; a seventh and {slack} more for rounding)"
+            "within the old value ({unit} per unit) plus a seventh and {slack} for rounding"
         ),
         Settles::AtNextEvent(event) => format!("when {event}"),
         Settles::AfterReboot => "at the next boot".into(),
-        Settles::ByHand => "by hand".into(),
-        Settles::Unbounded(why) => format!("no limit is known: {why}"),
+        Settles::ByHand => "manually".into(),
+        Settles::Unbounded(why) => format!("no known limit: {why}"),
     }
 }
 
@@ -122,7 +131,7 @@ pub(super) fn how(of: How) -> &'static str {
     match of {
         How::Now => "now",
         How::Reboot => "reboot",
-        How::ByHand => "by hand",
+        How::ByHand => "manual",
     }
 }
 
@@ -132,10 +141,8 @@ fn pattern(of: &CulpritPattern) -> String {
     let by = match of.workers() {
         None => "",
         Some(Workers::Bound) => " by workers bound to a CPU",
-        Some(Workers::Unbound) => " by workers not bound to a CPU",
-        Some(Workers::Unknown) => {
-            " by workers of which no record tells whether they were bound to a CPU"
-        }
+        Some(Workers::Unbound) => " by unbound workers",
+        Some(Workers::Unknown) => " by workers of unknown binding",
     };
     format!("{} {}{by}", of.kind(), names.join(", "))
 }
@@ -148,14 +155,13 @@ fn controls(knob: &Knob) -> String {
             .collect::<Vec<_>>()
             .join("; "),
         Mechanism::Threads(ThreadFamily::Kernel) => {
-            "Cpus_allowed_list of kernel threads in /proc/PID/status: no isolated CPU".into()
+            "Cpus_allowed_list of kernel threads (/proc/PID/status): no isolated CPU".into()
         }
         Mechanism::Threads(ThreadFamily::User) => {
-            "Cpus_allowed_list of all other threads in /proc/PID/task/TID/status: no isolated CPU"
-                .into()
+            "Cpus_allowed_list of other threads (/proc/PID/task/TID/status): no isolated CPU".into()
         }
         Mechanism::Partition => {
-            "cgroup v2 cpuset.cpus.partition, else cgroup v1 cpuset.sched_load_balance".into()
+            "cgroup v2 cpuset.cpus.partition, or cgroup v1 cpuset.sched_load_balance".into()
         }
         Mechanism::Blink => "/sys/devices/system/cpu/cpuN/online: 0, then 1".into(),
         Mechanism::Boot(shown) => {
@@ -170,10 +176,10 @@ fn controls(knob: &Knob) -> String {
                 Shown::CpuFile(path) | Shown::Reads(path, ..) => {
                     format!("{path}; kernel command line: {line}")
                 }
-                Shown::Gone(path) => format!("{path} is gone; kernel command line: {line}"),
+                Shown::Gone(path) => format!("{path} absent; kernel command line: {line}"),
             }
         }
-        Mechanism::Look(_) => "looked at where the machine tells; nothing is written".into(),
+        Mechanism::Look(_) => "-".into(),
     }
 }
 
@@ -181,8 +187,8 @@ fn answers(knob: &Knob) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (effect, verb) in [
         (Effect::Removes, "removes"),
-        (Effect::Lessens, "lessens"),
-        (Effect::Perhaps, "may be behind"),
+        (Effect::Lessens, "reduces"),
+        (Effect::Perhaps, "may cause"),
     ] {
         let names: Vec<String> = knob
             .answers
@@ -213,18 +219,14 @@ fn answers(knob: &Knob) -> String {
 fn applied(knob: &Knob) -> String {
     let profiles: Vec<&str> = knob.profiles.iter().map(|p| p.as_str()).collect();
     let named = match (knob.how(), profiles.as_slice()) {
-        (How::ByHand, _) => return "by hand".into(),
-        (_, []) => "only when named (`--only`) or by evidence".to_owned(),
+        (How::ByHand, _) => return "the user only".into(),
+        (_, []) => "`--only` or evidence (`--run`)".to_owned(),
         (_, some) => format!("profile {}", some.join(", ")),
     };
-    let named = if knob.is_tame() {
+    if knob.is_tame() {
         named
     } else {
-        "only when named (`--only`)".into()
-    };
-    match knob.how() {
-        How::Reboot => format!("at the next boot; {named}"),
-        How::Now | How::ByHand => format!("at once; {named}"),
+        "`--only`".into()
     }
 }
 
@@ -259,23 +261,21 @@ fn kept(knob: &Knob) -> String {
         Mechanism::Boot(_) => format!("kernel command line {line}"),
         Mechanism::Threads(ThreadFamily::User) => "systemd drop-in (CPUAffinity=)".into(),
         Mechanism::Threads(ThreadFamily::Kernel) | Mechanism::Partition => {
-            "not by itself: isolcpus-domain does it from boot".into()
+            "no; isolcpus-domain does it from boot".into()
         }
-        Mechanism::Blink | Mechanism::Look(_) => "-".into(),
+        Mechanism::Blink | Mechanism::Look(_) => "no".into(),
     }
 }
 
 fn reverted(knob: &Knob) -> &'static str {
     match knob.mechanism {
-        Mechanism::Files(_) => "the original text is written back",
-        Mechanism::Threads(_) => {
-            "each thread's former CPUs; children started meanwhile are freed too"
-        }
+        Mechanism::Files(_) => RESTORES,
+        Mechanism::Threads(_) => "restores each thread's CPUs, also for children started since",
         Mechanism::Partition => {
-            "original values, then the cgroup is removed; its members go to its parent"
+            "restores the original values, moves the cgroup's members to its parent and removes it"
         }
-        Mechanism::Blink => "nothing to revert; a CPU found offline is brought back",
-        Mechanism::Boot(_) => "the drop-in is removed, then a reboot",
+        Mechanism::Blink => "brings back a CPU found offline",
+        Mechanism::Boot(_) => REMOVES_DROP_IN,
         Mechanism::Look(_) => "-",
     }
 }
@@ -286,10 +286,11 @@ pub fn chapter() -> String {
     let mut out = String::from(
         "# The knobs\n\n<!-- Generated from crates/tune/src/catalogue by a test of crates/view \
          (JITTERSCOPE_WRITE_DOCS=1 rewrites it); edit the catalogue instead. -->\n\n\
-         Every tunable that `jitterscope audit` looks at and `jitterscope tune` can turn: what it removes, \
-         how it is read, what is wanted, which culprits of a recording it answers, how it is kept and \
-         reverted, and what one loses. `jitterscope audit --explain ID` prints one of them. ISOLATED and \
-         HOUSEKEEPING stand for CPU lists. Facts marked *unverified* were not checked on a machine.\n\n",
+         These are the settings that `jitterscope audit` checks and `jitterscope tune` changes. \
+         `jitterscope audit --explain ID` prints one entry. ISOLATED and HOUSEKEEPING stand for CPU lists. \
+         Unless an entry states otherwise, rollback restores the original value. To roll back a boot parameter, remove \
+         the drop-in and reboot. Boot parameters appear in /proc/cmdline. *Unverified* entries were not checked on a \
+         machine.\n\n",
     );
     for group in Group::ALL {
         let _ = writeln!(
@@ -305,13 +306,13 @@ pub fn chapter() -> String {
     for group in Group::ALL {
         let _ = write!(out, "\n## {}\n", group.title());
         for knob in catalogue::of(group) {
-            let _ = write!(
-                out,
-                "\n### {}\n\n**{}.**\n\n| | |\n|---|---|\n",
-                knob.id, knob.title
-            );
+            let _ = write!(out, "\n### {}\n\n**{}.**\n\n", knob.id, knob.title);
+            let stated_once = [RESTORES, REMOVES_DROP_IN];
             for (heading, text) in rows(knob) {
-                let _ = writeln!(out, "| {heading} | {} |", text.replace('|', "\\|"));
+                if heading == "rollback" && stated_once.contains(&text.as_str()) {
+                    continue;
+                }
+                let _ = writeln!(out, "- {heading}: {text}");
             }
         }
     }

@@ -256,7 +256,7 @@ pub fn applied(plan: &Plan, report: &ApplyReport, style: Style) -> String {
         (pending, "pending"),
         (managed, "left to the kernel, which manages them"),
         (refused, "refused"),
-        (gone, "gone meanwhile"),
+        (gone, "gone before the change"),
     ]
     .into_iter()
     .filter(|(n, _)| *n > 0)
@@ -430,10 +430,7 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
             count(|u| *u == Undoing::UndoneByReboot),
             "undone by the reboot",
         ),
-        (
-            count(|u| matches!(u, Undoing::Gone { .. })),
-            "gone meanwhile",
-        ),
+        (count(|u| matches!(u, Undoing::Gone { .. })), "gone since"),
         (report.inherited_freed, "younger threads freed as well"),
     ] {
         if n > 0 {
@@ -479,7 +476,7 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     });
     listed(
         &mut out,
-        "Kept as somebody else has changed it",
+        "Kept because another program has changed it",
         kept.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
     let drifted = tell(|u| {
@@ -491,7 +488,7 @@ pub fn rolled_back(report: &RollbackReport, style: Style) -> String {
     });
     listed(
         &mut out,
-        "Changed by somebody else since: --force puts the original back, --keep forgets ours",
+        "Changed by another program since: --force restores the original, --keep forgets our change",
         drifted.iter().map(|(a, b)| (a.as_str(), b.as_str())),
     );
     let failed = tell(|u| matches!(u, Undoing::Failed { .. }).then(|| not_undone(u)));
@@ -556,10 +553,10 @@ pub fn status(status: &Status, style: Style) -> String {
                     None => "in force".to_owned(),
                 }
             }
-            NowIs::ChangedAgain => "changed again since, by us".into(),
+            NowIs::ChangedAgain => "changed again since by jitterscope".into(),
             NowIs::Pending { effective } => format!("pending, still {effective}"),
             NowIs::Original => format!("back at {}", change.original),
-            NowIs::Drifted { reads } => format!("DRIFTED: somebody made it {reads}"),
+            NowIs::Drifted { reads } => format!("DRIFTED: another program changed it to {reads}"),
             NowIs::Gone { cause } => format!("gone: {}", gone(cause)),
             NowIs::Refused { why, means } => format!("refused: {}", refused_with(why, *means)),
             NowIs::UndoneByReboot => "undone by the reboot".into(),
@@ -595,7 +592,10 @@ pub fn status(status: &Status, style: Style) -> String {
     if !status.rolled_back.is_empty() {
         out.wrapped(
             "\n",
-            &format!("Rolled back by itself: {}", status.rolled_back.join(", ")),
+            &format!(
+                "Rolled back automatically: {}",
+                status.rolled_back.join(", ")
+            ),
         );
     }
     settling(&mut out, status);
@@ -603,7 +603,7 @@ pub fn status(status: &Status, style: Style) -> String {
     if drifted > 0 {
         let _ = write!(
             out,
-            "\n{} changed by somebody else since.\n",
+            "\n{} changed by another program since.\n",
             counted(drifted, "value")
         );
     }

@@ -15,9 +15,9 @@ pub fn change_reason(of: &ChangeReason) -> String {
         ChangeReason::AsDeclared { words } => (*words).to_owned(),
         ChangeReason::Measured(of) => measured(of),
         ChangeReason::Needed { by } => {
-            format!("{by} needs it: without it, threads would be stranded on these CPUs")
+            format!("{by} needs it: otherwise threads would stay stranded on these CPUs")
         }
-        ChangeReason::Lasting => "so that it holds after the next boot".into(),
+        ChangeReason::Lasting => "keeps the setting after the next boot".into(),
     }
 }
 
@@ -31,7 +31,7 @@ pub fn skip_reason(of: &SkipReason) -> String {
                 found.as_ref().map(finding).unwrap_or_default()
             )
         }
-        SkipReason::LeftOut => "left out, as asked".into(),
+        SkipReason::LeftOut => "left out on request".into(),
         SkipReason::NotHere { cause } => knob_reason(cause),
         SkipReason::Unreadable { cause } => format!("cannot be read: {}", knob_reason(cause)),
         SkipReason::NeedsReboot { parameters } => {
@@ -40,16 +40,18 @@ pub fn skip_reason(of: &SkipReason) -> String {
                 parameters.join(" ")
             )
         }
-        SkipReason::ByHand { words } => format!("by hand: {words}"),
+        SkipReason::ByHand { words } => format!("manual: {words}"),
         SkipReason::Risk { measured: of, risk } => {
             format!(
-                "{}; its risk is {}: name it with --only",
+                "{}; its risk is {}: select it with --only",
                 measured(of),
                 risk.as_str()
             )
         }
         SkipReason::Negligible { measured: of } => measured(of),
-        SkipReason::ForNow { at_boot } => format!("for now only: after a boot, {at_boot} does it"),
+        SkipReason::ForNow { at_boot } => {
+            format!("lasts until the next boot; {at_boot} does it from boot")
+        }
     }
 }
 
@@ -83,9 +85,9 @@ fn measured(of: &Measured) -> String {
 pub fn stays(of: Stays) -> &'static str {
     match of {
         Stays::BoundToCpu => "the kernel binds it to its CPU",
-        Stays::Immovable => "the kernel lets nobody move it, and seldom runs it",
+        Stays::Immovable => "the kernel does not allow moving it, and rarely runs it",
         Stays::OnIsolatedOnly => "it may run on isolated CPUs only",
-        Stays::PinnedThere => "it is pinned to isolated CPUs alone, so it is taken to belong there",
+        Stays::PinnedThere => "it is pinned to isolated CPUs only, so it stays there",
     }
 }
 
@@ -148,12 +150,12 @@ pub fn boot_by_hand(of: &BootByHand) -> String {
             format!("{path} holds them: run update-grub, then reboot (and update-grub again after a rollback)")
         }
         BootByHand::EditGrub => {
-            "add them by hand: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in \
+            "add them manually: grubby --update-kernel=ALL --args=\"...\", or to GRUB_CMDLINE_LINUX in \
              /etc/default/grub; then reboot"
                 .into()
         }
         BootByHand::EditLoader => {
-            "add them to the boot loader's kernel command line by hand (no GRUB configuration was found); then \
+            "add them manually to the boot loader's kernel command line (no GRUB configuration was found); then \
              reboot"
                 .into()
         }
@@ -165,10 +167,9 @@ pub fn boot_by_hand(of: &BootByHand) -> String {
 pub fn lasts_because(of: &LastsBecause) -> String {
     match of {
         LastsBecause::Shared => {
-            "its boot parameters may be those of other knobs too: `--only persist` removes all"
-                .into()
+            "other knobs may share its boot parameters: `--only persist` removes all".into()
         }
-        LastsBecause::Edited => "somebody else has edited it".into(),
+        LastsBecause::Edited => "another program has edited it".into(),
         LastsBecause::Refused { why, means } => refused_with(why, *means),
     }
 }
@@ -227,7 +228,8 @@ mod tests {
             risk: Risk::High,
         };
         assert!(
-            skip_reason(&risk).ends_with("5.00 us, 3 times; its risk is high: name it with --only")
+            skip_reason(&risk)
+                .ends_with("5.00 us, 3 times; its risk is high: select it with --only")
         );
     }
 }

@@ -9,28 +9,28 @@ pub fn knob_reason(of: &KnobReason) -> String {
         KnobReason::AsDeclared { words } => *words,
         KnobReason::System { system } => system.as_str(),
         KnobReason::NoHousekeeping => "no CPU is left for housekeeping",
-        KnobReason::LeavesNoTrace => "an act rather than a setting: it leaves no trace",
+        KnobReason::LeavesNoTrace => "an action, not a setting: it leaves no trace",
         KnobReason::ProgramsOwn => {
             "a property of the programs that run, not of the machine: a recording shows it"
         }
         KnobReason::OwnersUnknown => {
-            "which of the threads pinned to these CPUs belong there, only a recording tells"
+            "only a recording shows which threads pinned to these CPUs belong there"
         }
         KnobReason::LinksOfHost => "in a virtual machine the host manages the links of devices",
         KnobReason::NoFullDynticks => {
-            "these CPUs have no full dynticks (nohz-full), so the tick stays anyway"
+            "these CPUs have no full dynticks (nohz-full), so the tick always runs"
         }
-        KnobReason::TickInRecording => "what keeps the tick shows in a recording only (timer:tick_stop)",
+        KnobReason::TickInRecording => "only a recording (timer:tick_stop) shows what keeps the tick",
         KnobReason::NoQuotaPossible => "no group of this machine can have a CPU quota",
         KnobReason::NoReceiveQueues => "no network device has more than one receive queue",
         KnobReason::OtherUsersFiles => "other users' open files cannot be seen without root",
         KnobReason::NoFrequencyDriver => "no cpufreq driver",
         KnobReason::FrequencyDriver { driver } => {
-            return format!("the driver is {driver}; which is best is a matter of measurement");
+            return format!("the driver is {driver}; measure to find the best");
         }
         KnobReason::ResctrlMounted => "resctrl is mounted: look at its groups' schemata",
         KnobReason::CacheAllocationPossible => {
-            "possible here; of use when a recording shows stalls without events"
+            "possible here; useful if a recording shows stalls without events"
         }
         KnobReason::NoCacheAllocation => {
             "the processor cannot divide its cache (no cat_l3 or cat_l2 flag)"
@@ -42,7 +42,7 @@ pub fn knob_reason(of: &KnobReason) -> String {
             "the firmware's settings cannot be read; a recording shows its stalls"
         }
         KnobReason::HostHidden => {
-            "the host's settings cannot be seen from inside this virtual machine; a recording shows what it takes"
+            "the host's settings cannot be seen from inside this virtual machine; a recording shows the time that the host takes"
         }
         KnobReason::NoVirtualMachine => "this is not a virtual machine",
         KnobReason::ProcessorUnknown => "/proc/cpuinfo cannot be read",

@@ -10,7 +10,9 @@ pub fn refusal(outcome: &Outcome) -> String {
         Outcome::Refused { why, means, .. } => refused_with(why, *means),
         Outcome::Gone { cause } => in_words(cause, gone, UNKNOWN),
         Outcome::Forbidden { cause } => in_words(cause, forbidden, UNKNOWN),
-        Outcome::Ignored { reads } => format!("taken without a word, but it reads {reads}"),
+        Outcome::Ignored { reads } => {
+            format!("the write succeeded, but the file still reads {reads}")
+        }
         Outcome::Applied { .. } | Outcome::Pending { .. } => String::new(),
     }
 }
@@ -33,15 +35,15 @@ pub(crate) fn forbidden(of: &Forbidden) -> String {
         ),
         Forbidden::NotItsChange { knob } => {
             format!(
-                "the knob '{knob}' makes no such change: somebody else wrote this, so look at the journal"
+                "the knob '{knob}' makes no such change: another program may have edited the journal, so check it"
             )
         }
         Forbidden::LeadsAway { to, root } => {
             format!(
-                "it leads to {to}, out of {root}, where nothing is changed: look who put a link there"
+                "it leads to {to}, outside {root}, where jitterscope changes nothing: check who created the link"
             )
         }
-        Forbidden::Lost { system } => format!("where it leads cannot be told: {system}"),
+        Forbidden::Lost { system } => format!("its target cannot be resolved: {system}"),
         Forbidden::Value { flaw } => {
             let flaw = match flaw {
                 ValueFlaw::OwnersRights => "a file that runs with its owner's rights",
@@ -49,7 +51,7 @@ pub(crate) fn forbidden(of: &Forbidden) -> String {
                 ValueFlaw::TooLong => "it is too long",
                 ValueFlaw::NulByte => "it has a NUL byte",
             };
-            format!("{flaw}: no such value is ever written")
+            format!("{flaw}: jitterscope never writes such a value")
         }
     }
 }
@@ -58,7 +60,7 @@ pub(crate) fn forbidden(of: &Forbidden) -> String {
 #[must_use]
 pub fn not_undone(undoing: &Undoing) -> String {
     match undoing {
-        Undoing::Drifted { now } => format!("somebody else has made it {now}"),
+        Undoing::Drifted { now } => format!("another program changed it to {now}"),
         Undoing::Forbidden { cause } => forbidden(cause),
         Undoing::Failed { why, means } => refused_with(why, Some(*means)),
         Undoing::Gone { cause } => gone(cause),
@@ -75,17 +77,17 @@ pub(super) fn refused_with(why: &str, means: Option<Meaning>) -> String {
     let meaning = match means {
         None => return why.to_owned(),
         Some(Meaning::MadeByOthers) => {
-            return format!("{why} is there already, made by somebody else");
+            return format!("{why} already exists, created by another program");
         }
-        Some(Meaning::MadeOtherwise) => return format!("the kernel made {why} of it"),
+        Some(Meaning::MadeOtherwise) => return format!("the kernel changed it to {why}"),
         Some(Meaning::KernelPlaces) => {
-            "the kernel places this interrupt itself (the timer's, or those of a device's queues: see isolcpus-managed)"
+            "the kernel places this interrupt itself (a timer or a device queue: see isolcpus-managed)"
         }
         Some(Meaning::BoundThread) => "it is bound to its CPU, or its cpuset does not allow these",
         Some(Meaning::DeadlineThread) => "a deadline thread needs its reserved CPUs",
-        Some(Meaning::ValueNotTaken) => "the kernel does not take this value",
-        Some(Meaning::InUse) => "somebody else is using it",
-        Some(Meaning::NeedsRoot) => "it needs root, or the kernel forbids it even so",
+        Some(Meaning::ValueNotTaken) => "the kernel rejects this value",
+        Some(Meaning::InUse) => "in use by another program",
+        Some(Meaning::NeedsRoot) => "it needs root, or the kernel forbids it even to root",
         Some(Meaning::ReadOnly) => "the file system is read-only",
         Some(Meaning::SystemTells | Meaning::Unknown) => "see the system's message",
     };
@@ -107,7 +109,7 @@ mod tests {
         let flaw = Forbidden::Value {
             flaw: ValueFlaw::NulByte,
         };
-        let no_value = "it has a NUL byte: no such value is ever written";
+        let no_value = "it has a NUL byte: jitterscope never writes such a value";
         assert_eq!(
             refusal(&Outcome::Forbidden {
                 cause: flaw.clone().into()
@@ -135,11 +137,11 @@ mod tests {
         };
         assert_eq!(
             reported("busy (os error 16)", Some(Meaning::InUse)),
-            "busy (os error 16): somebody else is using it"
+            "busy (os error 16): in use by another program"
         );
         assert_eq!(
             reported("/c", Some(Meaning::MadeByOthers)),
-            "/c is there already, made by somebody else"
+            "/c already exists, created by another program"
         );
         assert_eq!(
             reported("busy: somebody else is using it", None),

@@ -40,7 +40,7 @@ pub fn advice(
     if let Some(left_out) = left_out {
         let are = if left_out.len() == 1 { "is" } else { "are" };
         let text = format!(
-            "{} {are} left out of this advice: somebody must do the machine's own work.",
+            "{} {are} not included in this advice: the machine's own work needs a CPU.",
             cpus_text(left_out)
         );
         out.wrapped("", &text);
@@ -100,7 +100,7 @@ fn helps(remedy: &Remedy) -> String {
             let change = match how {
                 How::Now => String::new(),
                 How::Reboot => "needs a reboot, ".into(),
-                How::ByHand => format!("by hand, audit --explain {knob}, "),
+                How::ByHand => format!("manual, audit --explain {knob}, "),
             };
             let much = amount(win);
             format!("{knob} ({title}): {much}; {change}risk {}", risk.as_str())
@@ -192,7 +192,7 @@ pub fn first_step(
             ..
         } => step(
             format!("{program} audit --explain {knob}"),
-            format!("by hand: {}", amount(win)),
+            format!("manual: {}", amount(win)),
         ),
         Helps::Knob { knob, win, .. } => {
             let more = match changes(plan).saturating_sub(1) {

@@ -135,7 +135,7 @@ pub(crate) fn row_explanation(row: &CulpritRow) -> String {
     match (row.recorder, row.told_apart) {
         (Some(RecorderThread::Measuring), _) => "a measuring thread of this very recording".into(),
         (Some(RecorderThread::Other), _) => "jitterscope itself, which made this recording".into(),
-        (None, Some(cap)) => format!("culprits beyond the {cap} that are told apart"),
+        (None, Some(cap)) => format!("culprits beyond the limit of {cap}"),
         (None, None) => explain(&row.subject).into(),
     }
 }
@@ -162,13 +162,13 @@ fn of_kind(subject: &Subject) -> &'static str {
             "its control group had used up its CPU quota (cpu.max, cpu.cfs_quota_us)"
         }
         CulpritKind::QuotaBeside => {
-            "its control group had used up its CPU quota, and another thread had the CPU meanwhile"
+            "its control group had used up its CPU quota while another thread had the CPU"
         }
         CulpritKind::Stopped => "the thread was stopped, not kept waiting",
         CulpritKind::Switch => "the scheduler's own path to another thread and back",
         CulpritKind::Hypervisor => "the host took the CPU, or was late",
         CulpritKind::Firmware => "firmware took the CPU, unseen by the kernel",
-        CulpritKind::Unresolved => "nothing that was recorded explains it",
+        CulpritKind::Unresolved => "no record explains it",
         CulpritKind::Loss => "kernel events were lost nearby, so no verdict is given",
         CulpritKind::Unknown => "of a kind that this version does not know",
     }

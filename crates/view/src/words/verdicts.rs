@@ -51,7 +51,7 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
         }
         Verdict::LateTimer => "the timer fired late, and the CPU was not seen to idle",
         Verdict::UnrecordedSwitch => {
-            "who had the CPU is not known: the idle thread leaves no records"
+            "which thread had the CPU is not known: the idle thread leaves no records"
         }
         Verdict::RunQueueWait => "woken, but it is not known what ran instead",
         Verdict::FrameLeftOpen => "its beginning was recorded, its end was not",

@@ -162,13 +162,13 @@ fn doctor_calls_no_kernel_blind_that_lacks_some_events() {
         older.contains("causes named; one source is not all that there could be: tracefs."),
         "{older}"
     );
-    assert!(of(SourceStatus::Denied).contains("not who causes them"));
+    assert!(of(SourceStatus::Denied).contains("their causes cannot be named"));
 }
 
 #[test]
 fn events_that_were_not_asked_for_are_told_beside_what_was_lost() {
     let mut summary = many_thieves();
-    let said = "not all kernel events were asked for";
+    let said = "not all kernel events were recorded";
     assert!(!brief(&summary, Style::default()).contains(said));
     summary.probe.event_grain = Some(EventGrain::Coarse);
     let text = brief(&summary, Style::default());

@@ -141,7 +141,7 @@ fn evidence_that_fails_its_own_proof_names_nobody() {
     let text = shown(&run);
     let headline = text.split("OVER TIME").next().unwrap();
     assert!(
-        headline.contains("Who did it cannot be said: only 19.9 %"),
+        headline.contains("The culprits are unknown: only 19.9 %"),
         "{headline}"
     );
     assert!(

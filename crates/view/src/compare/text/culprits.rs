@@ -23,7 +23,7 @@ impl Page {
                 .any(|difference| difference.incomparable)
             {
                 self.heading("CULPRITS");
-                self.wrapped(Tone::Dim, "Not every run recorded kernel events, or what it says of culprits does not hold: nobody is named.");
+                self.wrapped(Tone::Dim, "No culprits are named: some run has no kernel events, or its evidence fails its check.");
             }
             return;
         };

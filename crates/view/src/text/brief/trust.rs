@@ -141,11 +141,11 @@ fn line(summary: &RunSummary) -> (bool, String) {
     match &summary.probe.event_grain {
         None | Some(EventGrain::All) => {}
         Some(EventGrain::Coarse) => {
-            facts.push("not all kernel events were asked for (--events coarse)".to_owned());
+            facts.push("not all kernel events were recorded (--events coarse)".to_owned());
         }
         Some(EventGrain::Other(word)) => {
             facts.push(format!(
-                "which kernel events were asked for a newer version knows (--events {word})"
+                "a newer version chose which kernel events to record (--events {word})"
             ));
         }
     }
