@@ -151,7 +151,7 @@ fn what_a_missing_source_would_have_shown_is_not_kept() {
             (
                 "culprit(irq rival)>0.01%",
                 0,
-                "nobody of this name was seen; thread rival was",
+                "no culprit of this name was seen; thread rival was",
             ),
         ],
     );
@@ -432,7 +432,7 @@ fn a_misspelt_name_is_not_passed_silently() {
     assert_eq!(printed(dir.path(), &gate).0, 0);
     let text = std::fs::read_to_string(&junit).unwrap();
     assert!(
-        text.contains("nobody of this name was seen; thread rival was"),
+        text.contains("no culprit of this name was seen; thread rival was"),
         "{text}"
     );
     let two = tempfile::tempdir().unwrap();

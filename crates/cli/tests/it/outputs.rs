@@ -249,7 +249,7 @@ fn an_output_that_fails_midway_reports_its_losses() {
         lost["text"]
             .as_str()
             .unwrap()
-            .contains(&format!("got {full} rows and lost {}", fine - full))
+            .contains(&format!("received {full} rows and lost {}", fine - full))
     );
 }
 
