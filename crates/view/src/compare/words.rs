@@ -128,9 +128,14 @@ pub(crate) fn headline(
 ) -> Option<[String; 2]> {
     let c = row.comparison.as_ref()?;
     let (first, second) = (c.first?, c.second?);
-    let exposure = sides.map(|side| match side.runs.len() {
-        1 => format!("one run of {}", number::span(side.measured_ns)),
-        runs => format!("{runs} runs, {} in all", number::span(side.measured_ns)),
+    let exposure = [0, 1].map(|at: usize| {
+        let (side, rests_on) = (sides[at], c.runs[at]);
+        match side.runs.len() {
+            // Decided at an earlier look.
+            runs if rests_on < runs => format!("the first {rests_on} of {runs} runs"),
+            1 => format!("one run of {}", number::span(side.measured_ns)),
+            runs => format!("{runs} runs, {} in all", number::span(side.measured_ns)),
+        }
     });
     let factor = (second / first).max(first / second);
     let times = match factor.is_finite() && factor >= 2.0 {
@@ -233,10 +238,6 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
                     .into(),
             );
         }
-        Undecided::Bursts { dispersion } => format!(
-            "one run of each, and it came in bursts (variance {dispersion:.1} times the mean), so that the \
-             count of one run says little"
-        ),
         Undecided::TooFewRuns { fewest } => {
             format!("no test of so few runs can come out; it takes {fewest} of each")
         }
