@@ -2,8 +2,8 @@
 
 use super::conditions::{both_machines, both_sides, condition};
 use super::words::{
-    became, change, figure, figure_name, headline, interval, moved_elsewhere, next_to_maximum,
-    unproven, verdict,
+    became, change, figure, figure_name, headline, interval, levels, moved_elsewhere,
+    next_to_maximum, unproven, verdict,
 };
 use crate::lines::{counted, cpus_text};
 use crate::number;
@@ -232,17 +232,10 @@ impl Page {
         for row in &against.figures {
             self.figure(row, sides);
         }
-        let level = against
-            .figures
-            .iter()
-            .find_map(|row| row.comparison.as_ref())
-            .map(|c| 1.0 - c.alpha);
-        if let Some(level) = level {
-            let level = format!("{:.4}", level * 100.0);
+        if let Some(level) = levels(&against.figures) {
             let text = format!(
-                "interval: of the change, at {} %; margin: what counts as no difference. Less is better everywhere. \
+                "interval: of the change, at {level}; margin: what counts as no difference. Less is better everywhere. \
                  Figures without a verdict are shown only.",
-                level.trim_end_matches('0').trim_end_matches('.')
             );
             self.wrapped(Tone::Dim, &text);
         }
