@@ -9,7 +9,8 @@ use crate::{
     Arm, BootArm, Change, ExperimentError, InForceIn, Pair, Predicted, Session, VoidReason, order,
 };
 use jitterscope_analyze::compare::{
-    ComparedRun, Comparison, Design, Diff, DiffRules, Looks, Side, Verdict, diff, is_futile,
+    ComparedRun, Comparison, Design, Diff, DiffRules, Looks, PlannedRow, Side, Verdict, diff,
+    is_futile,
 };
 use jitterscope_model::{AnyVersion, Nanos, SCHEMA_VERSION, Subject};
 use serde::Serialize;
@@ -157,7 +158,8 @@ pub struct Outcome {
     /// The culprits that took over the time of the predicted ones, by kind and name; empty unless `verified` says that it
     /// moved, and if the total alone shows it.
     pub moved_to: Vec<String>,
-    /// The last comparison; none before the first look. In JSON, view adds it with its words.
+    /// The last comparison, with the rows of decided questions from the looks that decided them; none before the first
+    /// look. In JSON, view adds it with its words.
     #[serde(skip)]
     pub diff: Option<Diff>,
 }
@@ -199,6 +201,7 @@ pub fn run(experiment: Experiment<'_>) -> Result<Outcome, ExperimentError> {
         void: Vec::new(),
         left_out: 0,
         decisions: Vec::new(),
+        decided: Vec::new(),
     };
     let made = engine.make();
     match (made, engine.of.change.revert()) {
@@ -229,6 +232,8 @@ struct Engine<'e> {
     /// Earlier runs that cannot be used.
     left_out: u64,
     decisions: Vec<Decision>,
+    /// The row of each decision, as the look that decided it found it.
+    decided: Vec<PlannedRow>,
 }
 
 impl Engine<'_> {
@@ -402,14 +407,22 @@ impl Engine<'_> {
 
     fn decide(&mut self, found: &Diff, pairs: usize) {
         for (what, comparison) in primary(found) {
-            let known = self.has_decided(&what);
-            if !known && is_decided(comparison) {
-                self.decisions.push(Decision {
-                    what,
-                    verdict: comparison.verdict,
-                    pairs,
-                });
+            if self.has_decided(&what) || !is_decided(comparison) {
+                continue;
             }
+            let Some(row) = found
+                .against
+                .first()
+                .and_then(|against| against.planned(what.title()))
+            else {
+                continue;
+            };
+            self.decisions.push(Decision {
+                what,
+                verdict: comparison.verdict,
+                pairs,
+            });
+            self.decided.push(row);
         }
     }
 
@@ -451,12 +464,12 @@ impl Engine<'_> {
     }
 
     fn outcome(&mut self, ended: Ended, interleaved: bool, diff: Option<Diff>) -> Outcome {
-        // A decision is final, so the table states it, too.
+        // A decision is final, so the table states the row of the look that decided it.
         let mut diff = diff;
         let against = diff.as_mut().and_then(|diff| diff.against.first_mut());
         if let Some(against) = against {
-            for decision in &self.decisions {
-                against.settle(decision.what.title(), decision.verdict);
+            for (decision, row) in self.decisions.iter().zip(&self.decided) {
+                against.settle(decision.what.title(), row.clone());
             }
         }
         let against = diff.as_ref().and_then(|diff| diff.against.first());

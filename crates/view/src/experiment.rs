@@ -83,8 +83,8 @@ pub fn estimate(of: &Estimate, change: &str, style: Style) -> String {
         )
     };
     let found = match of.detectable_fraction {
-        _ if !of.interleaved => "the change of the total is shown without a verdict, for runs that follow one another \
-                                 cannot tell the change from the time. A predicted culprit can be decided by its count."
+        _ if !of.interleaved => "every difference is shown without a verdict, for runs that follow one another cannot tell \
+                                 the change from the time."
             .into(),
         Some(share) => format!(
             "{scatter}: a fall of the total by {:.0} % would be found four times in five.{}",
@@ -193,9 +193,9 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
     if awaits {
         // There is no comparison yet.
     } else if of.across_reboot {
-        say("A reboot separates the arms: the difference includes everything else that the reboot changed, and drift, so the total has no verdict.".into());
+        say("A reboot separates the arms: the difference includes everything else that the reboot changed, and drift, so nothing has a verdict.".into());
     } else if !of.interleaved {
-        say("Not interleaved: undoing the change takes longer than --longest-wait, so all runs without it came first. The difference includes drift, so the total has no verdict.".into());
+        say("Not interleaved: undoing the change takes longer than --longest-wait, so all runs without it came first. The difference includes drift, so nothing has a verdict.".into());
     }
     if let Some(why) = left_out(of.left_out_runs) {
         say(format!("{why}."));

@@ -190,7 +190,7 @@ fn gate_note(of: &GateNote) -> String {
                 names.join(", ")
             )
         }
-        GateNote::Nobody => "nobody of this name was seen, nor anybody else".into(),
+        GateNote::Nobody => "no culprit of this name was seen, nor any other".into(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Culprits of two sides, compared.
 
-use super::poisson::{Count, dispersion};
+use super::poisson::Count;
 use super::rules::DiffRules;
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
-use super::{Basis, Comparison, Design, Grain, Hypothesis, Margin, SingleCounts, Verdict, family};
+use super::{Basis, Comparison, Design, FigureUnit, Grain, Hypothesis, Margin, Verdict, family};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub enum Became {
     NotSeen,
 }
 
-/// A culprit on both sides.
+/// A culprit on both sides. In an experiment, the row of a predicted culprit is that of the look that decided it.
 #[derive(Clone, Debug, Serialize)]
 pub struct CulpritDiff {
     #[serde(flatten)]
@@ -36,8 +36,7 @@ pub struct CulpritDiff {
     pub predicted: bool,
     /// The direction of the figure that the verdict is about, whatever the verdict.
     pub became: Became,
-    /// The one statement about it: that of its time or of its count, whichever has a direction, and the time's if both
-    /// do; in an experiment, that of the look that decided it.
+    /// The one statement about it, that of [`CulpritDiff::telling`].
     pub verdict: Verdict,
     /// Its events per second.
     pub events: Comparison,
@@ -52,19 +51,46 @@ impl CulpritDiff {
         title(&self.subject)
     }
 
-    /// The more decisive figure: one with a direction, if there is one.
+    fn new(
+        subject: Subject,
+        predicted: bool,
+        events: Comparison,
+        stolen: Comparison,
+    ) -> CulpritDiff {
+        let mut row = CulpritDiff {
+            subject,
+            predicted,
+            became: Became::NotSeen,
+            verdict: Verdict::Inconclusive,
+            events,
+            stolen,
+        };
+        (row.became, row.verdict) = (became(row.telling()), row.telling().verdict);
+        row
+    }
+
+    /// The comparison that its verdict is of: that of its time or of its count, whichever has a direction, and the
+    /// time's if both or neither do.
     #[must_use]
     pub fn telling(&self) -> &Comparison {
-        telling(&self.events, &self.stolen)
+        match self.is_told_by_count() {
+            true => &self.events,
+            false => &self.stolen,
+        }
     }
-}
 
-fn telling<'c>(events: &'c Comparison, stolen: &'c Comparison) -> &'c Comparison {
-    let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-    if direction(stolen) || !direction(events) {
-        stolen
-    } else {
-        events
+    /// The unit of the comparison that its verdict is of.
+    #[must_use]
+    pub fn telling_unit(&self) -> FigureUnit {
+        match self.is_told_by_count() {
+            true => FigureUnit::PerSec,
+            false => FigureUnit::Fraction,
+        }
+    }
+
+    fn is_told_by_count(&self) -> bool {
+        let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
+        direction(&self.events) && !direction(&self.stolen)
     }
 }
 
@@ -85,7 +111,6 @@ pub(super) struct CulpritHypotheses {
 /// The hypotheses about each culprit of either side; `None` if a run names no culprits.
 pub(super) fn culprit_hypotheses(
     sides: [&Side; 2],
-    design: Design,
     margin: f64,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritHypotheses>> {
@@ -135,29 +160,16 @@ pub(super) fn culprit_hypotheses(
                 second,
                 margin,
                 seconds: sides.map(Side::seconds),
-                counts: None,
                 grain,
             }
         };
-        let mut events = of(&|figures| (figures.count as f64, figures.count));
-        // Runs of one stretch of time say as much as one run.
-        let single = design == Design::Blocks || sides.iter().all(|side| side.runs.len() == 1);
-        events.counts = single.then(|| {
-            let of = |side: usize| of_runs[side].iter().map(|map| map.get(key).copied());
-            single_counts(sides, [of(0).collect(), of(1).collect()])
-        });
         [
-            events,
+            of(&|figures| (figures.count as f64, figures.count)),
             of(&|figures| (figures.total.as_secs_f64(), figures.behind)),
         ]
     };
     let all = subjects.into_iter().map(|(key, subject)| {
-        let ([mut events, stolen], predicted) = (pair(&key), predicted(&subject));
-        if !predicted {
-            // Single runs cannot show how runs of one setting differ: a hog's turns come evenly within a run, and the
-            // next run has no hog. Predicted culprits are tested anyway.
-            events.counts = None;
-        }
+        let ([events, stolen], predicted) = (pair(&key), predicted(&subject));
         CulpritHypotheses {
             predicted,
             subject,
@@ -174,10 +186,9 @@ pub(super) fn culprit_rows(
     rules: DiffRules,
     predicted: &dyn Fn(&Subject) -> bool,
 ) -> Option<Vec<CulpritDiff>> {
-    let (first, others): (Vec<_>, Vec<_>) =
-        culprit_hypotheses(sides, design, rules.margin, predicted)?
-            .into_iter()
-            .partition(|of| of.predicted);
+    let (first, others): (Vec<_>, Vec<_>) = culprit_hypotheses(sides, rules.margin, predicted)?
+        .into_iter()
+        .partition(|of| of.predicted);
     let mut rows = Vec::with_capacity(first.len() + others.len());
     for members in [first, others] {
         let (asked, hypotheses): (Vec<_>, Vec<_>) = members
@@ -189,15 +200,7 @@ pub(super) fn culprit_rows(
             let (Some(events), Some(stolen)) = (decided.next(), decided.next()) else {
                 break;
             };
-            let became = became(telling(&events, &stolen));
-            rows.push(CulpritDiff {
-                subject,
-                predicted,
-                became,
-                verdict: telling(&events, &stolen).verdict,
-                events,
-                stolen,
-            });
+            rows.push(CulpritDiff::new(subject, predicted, events, stolen));
         }
     }
     // Predicted culprits first, then decided ones, then by size of the change.
@@ -211,31 +214,6 @@ pub(super) fn culprit_rows(
             .then(weight(b).abs().total_cmp(&weight(a).abs()))
     });
     Some(rows)
-}
-
-/// The counts of both sides over all their runs. Events that are uneven from run to run are as good as bursts.
-fn single_counts(sides: [&Side; 2], figures: [Vec<Option<&CulpritFigures>>; 2]) -> SingleCounts {
-    let events = |of: &Option<&CulpritFigures>| of.map_or(0, |figures| figures.count);
-    let count = |at: usize| Count {
-        events: figures[at].iter().map(events).sum(),
-        seconds: sides[at].seconds(),
-    };
-    let spread = |arm: &Vec<Option<&CulpritFigures>>| {
-        let of_runs: Vec<u64> = arm.iter().map(events).collect();
-        let within = arm
-            .iter()
-            .flatten()
-            .map(|figures| dispersion(&figures.blocks));
-        within
-            .chain([dispersion(&of_runs)])
-            .flatten()
-            .reduce(f64::max)
-    };
-    SingleCounts {
-        first: count(0),
-        second: count(1),
-        dispersion: figures.iter().filter_map(spread).reduce(f64::max),
-    }
 }
 
 fn became(of: &Comparison) -> Became {
@@ -265,7 +243,6 @@ mod tests {
                 absolute: 0.0,
             },
             seconds: [1.0; 2],
-            counts: None,
             grain: Grain::Fine,
         };
         let neutral = family(Design::Unpaired, 0.05, &[value(1.0)]).remove(0);
@@ -300,13 +277,9 @@ mod tests {
     #[test]
     fn a_culprits_verdict_is_that_of_whichever_figure_says_more() {
         let subject = Subject::Softirq(3);
-        let of = |events, stolen| CulpritDiff {
-            subject: subject.clone(),
-            predicted: false,
-            became: Became::Grew,
-            verdict: Verdict::NotSeen,
-            events: comparison(1.0, 2.0, events),
-            stolen: comparison(1.0, 2.0, stolen),
+        let of = |events, stolen| {
+            let (events, stolen) = (comparison(1.0, 2.0, events), comparison(1.0, 2.0, stolen));
+            CulpritDiff::new(subject.clone(), false, events, stolen)
         };
         for (events, stolen, expected) in [
             (Verdict::Better, Verdict::Worse, Verdict::Worse),
@@ -324,9 +297,10 @@ mod tests {
             ),
             (Verdict::Inconclusive, Verdict::Better, Verdict::Better),
         ] {
+            let row = of(events, stolen);
             assert_eq!(
-                of(events, stolen).telling().verdict,
-                expected,
+                (row.verdict, row.telling().verdict),
+                (expected, expected),
                 "{events:?} {stolen:?}"
             );
         }

@@ -6,7 +6,7 @@ use super::figure::{FigureKind, FigureUnit};
 use super::rules::DiffRules;
 use super::run::ComparedRun;
 use super::side::Side;
-use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, Verdict, family};
+use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, family};
 use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines_of_runs};
 use jitterscope_model::{CpuId, CpuSet, Doubt, MachineState, Nanos, SCHEMA_VERSION, Subject};
@@ -106,21 +106,50 @@ impl Against {
         self.totals().chain(culprits).collect()
     }
 
-    /// Takes over a decision of an earlier look about a question of this title: it is final.
-    pub fn settle(&mut self, title: &str, verdict: Verdict) {
-        let totals: Vec<String> = self.totals().map(|(title, _)| title).collect();
-        let at = totals.iter().position(|total| total == title);
-        let of_total = at.and_then(|at| {
-            let rows = self.figures.iter_mut().filter(|row| row.is_total);
-            rows.filter_map(|row| row.comparison.as_mut()).nth(at)
-        });
-        if let Some(total) = of_total {
-            total.settle(verdict);
+    /// The row of the planned question of this title.
+    #[must_use]
+    pub fn planned(&self, title: &str) -> Option<PlannedRow> {
+        match self.place_of_total(title) {
+            Some(at) => self
+                .figures
+                .get(at)
+                .cloned()
+                .map(Box::new)
+                .map(PlannedRow::Total),
+            None => {
+                let mut rows = self.culprits.iter().flatten();
+                let row = rows.find(|row| row.predicted && row.title() == title);
+                row.cloned().map(Box::new).map(PlannedRow::Culprit)
+            }
         }
-        let culprits = self.culprits.iter_mut().flatten();
-        for row in culprits.filter(|row| row.predicted && row.title() == title) {
-            row.verdict = verdict;
+    }
+
+    /// Takes over the whole row of the look that decided the planned question of this title: figures, interval,
+    /// probability and verdict belong together, and the decision is final.
+    pub fn settle(&mut self, title: &str, decided: PlannedRow) {
+        match decided {
+            PlannedRow::Total(decided) => {
+                let at = self.place_of_total(title);
+                if let Some(row) = at.and_then(|at| self.figures.get_mut(at)) {
+                    *row = *decided;
+                }
+            }
+            PlannedRow::Culprit(decided) => {
+                let mut rows = self.culprits.iter_mut().flatten();
+                let row = rows.find(|row| row.predicted && row.title() == title);
+                if let Some(row) = row {
+                    *row = *decided;
+                }
+            }
         }
+    }
+
+    /// The index among the figures of the total of this title.
+    fn place_of_total(&self, title: &str) -> Option<usize> {
+        let rows = self.figures.iter().enumerate();
+        let totals = rows.filter(|(_, row)| row.is_total).enumerate();
+        let mut titled = totals.map(|(nth, (at, row))| (at, total_title(nth, row.kind)));
+        Some(titled.find(|(_, of)| of == title)?.0)
     }
 
     /// The totals, with title and outcome.
@@ -128,6 +157,14 @@ impl Against {
         let rows = self.figures.iter().filter(|row| row.is_total).enumerate();
         rows.filter_map(|(at, row)| Some((total_title(at, row.kind), row.comparison.as_ref()?)))
     }
+}
+
+/// The row of a planned question, as one look found it.
+#[derive(Clone, Debug)]
+pub enum PlannedRow {
+    Total(Box<FigureRow>),
+    /// A predicted culprit.
+    Culprit(Box<CulpritDiff>),
 }
 
 /// The title of a total, by its position among the totals.
@@ -329,7 +366,6 @@ pub(super) fn hypothesis(
         second,
         margin,
         seconds: sides.map(Side::seconds),
-        counts: None,
         grain,
     }
 }

@@ -70,17 +70,6 @@ fn beta_of_many(a: f64, b: f64, at: f64) -> f64 {
     odds / (1.0 + odds)
 }
 
-/// The distribution function that [`beta_of_many`] inverts.
-fn beta_below_of_many(a: f64, b: f64, x: f64) -> f64 {
-    if x <= 0.0 || x >= 1.0 {
-        return if x <= 0.0 { 0.0 } else { 1.0 };
-    }
-    let (of_a, of_b) = (1.0 / (9.0 * a), 1.0 / (9.0 * b));
-    let root = (x / (1.0 - x) * b / a).cbrt();
-    let z = ((1.0 - of_b) * root - (1.0 - of_a)) / (of_b * root * root + of_a).sqrt();
-    Normal::new(0.0, 1.0).map_or(f64::NAN, |normal| normal.cdf(z))
-}
-
 /// Garwood's confidence interval for the mean of a Poisson count.
 pub(super) fn poisson_bounds(events: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
@@ -96,21 +85,6 @@ pub(super) fn poisson_bounds(events: u64, level: f64) -> (f64, f64) {
         quantile(events as f64, tail)
     };
     (low, quantile(events as f64 + 1.0, 1.0 - tail))
-}
-
-/// P(X >= k) of a binomial of `n` trials of this probability.
-pub(super) fn binomial_at_least(k: u64, n: u64, probability: f64) -> f64 {
-    if k == 0 {
-        return 1.0;
-    }
-    if k > n {
-        return 0.0;
-    }
-    let (a, b) = (k as f64, (n - k) as f64 + 1.0);
-    if a.min(b) >= MANY_OF_BOTH {
-        return beta_below_of_many(a, b, probability);
-    }
-    beta_reg(a, b, probability)
 }
 
 /// The Clopper-Pearson interval for the probability of a success, given `k` of `n`.
@@ -134,6 +108,32 @@ pub(super) fn binomial_interval(k: u64, n: u64, level: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The distribution function that [`beta_of_many`] inverts.
+    fn beta_below_of_many(a: f64, b: f64, x: f64) -> f64 {
+        if x <= 0.0 || x >= 1.0 {
+            return if x <= 0.0 { 0.0 } else { 1.0 };
+        }
+        let (of_a, of_b) = (1.0 / (9.0 * a), 1.0 / (9.0 * b));
+        let root = (x / (1.0 - x) * b / a).cbrt();
+        let z = ((1.0 - of_b) * root - (1.0 - of_a)) / (of_b * root * root + of_a).sqrt();
+        Normal::new(0.0, 1.0).map_or(f64::NAN, |normal| normal.cdf(z))
+    }
+
+    /// P(X >= k) of a binomial of `n` trials of this probability.
+    fn binomial_at_least(k: u64, n: u64, probability: f64) -> f64 {
+        if k == 0 {
+            return 1.0;
+        }
+        if k > n {
+            return 0.0;
+        }
+        let (a, b) = (k as f64, (n - k) as f64 + 1.0);
+        if a.min(b) >= MANY_OF_BOTH {
+            return beta_below_of_many(a, b, probability);
+        }
+        beta_reg(a, b, probability)
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {

@@ -1,7 +1,7 @@
 //! An estimated change with its confidence interval.
 
 use super::Scale;
-use super::distribution::t_quantile;
+use super::distribution::{t_below, t_quantile};
 use super::sample::{Moments, mean};
 use serde::Serialize;
 
@@ -93,26 +93,30 @@ impl Effect {
 
     /// The half width of the interval of this level, in errors: that of t, or the limit of the family's test if larger.
     pub(super) fn limit(&self, level: f64, critical: f64) -> f64 {
-        let t = t_quantile(0.5 + level / 2.0, self.freedom);
-        if critical.is_finite() {
-            t.max(critical)
-        } else {
-            t
+        t_quantile(0.5 + level / 2.0, self.freedom).max(critical)
+    }
+
+    /// The probability that chance alone makes t this large, in either direction.
+    pub(super) fn probability(&self) -> f64 {
+        match self.distance.abs() {
+            0.0 => 1.0,
+            _ if self.error == 0.0 => 0.0,
+            distance => 2.0 * (1.0 - t_below(distance / self.error, self.freedom)),
         }
     }
 
-    /// As [`Effect::change_interval`], of this half width in errors.
-    pub(super) fn change_interval_of(&self, level: f64, limit: f64) -> Interval {
-        let half = if self.error == 0.0 {
-            0.0
-        } else {
-            limit * self.error
+    /// The interval of this half width in errors, as a reported change; `None` if a bound is not finite.
+    pub(super) fn change_interval_within(&self, level: f64, limit: f64) -> Option<Interval> {
+        let half = match self.error {
+            0.0 => 0.0,
+            error => limit * error,
         };
-        Interval {
+        let interval = Interval {
             low: self.scale.change(self.distance - half),
             high: self.scale.change(self.distance + half),
             level,
-        }
+        };
+        (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
     }
 
     /// The interval of this level, on the scale.
@@ -138,11 +142,6 @@ impl Effect {
             high: self.scale.change(high),
             level,
         }
-    }
-
-    #[must_use]
-    pub fn change(&self) -> f64 {
-        self.scale.change(self.distance)
     }
 }
 
@@ -190,7 +189,7 @@ mod tests {
             (interval.low - (2.0 - 4.3027 / 3f64.sqrt())).abs() < 1e-3,
             "{interval:?}"
         );
-        assert!((effect.change() - (2f64.exp() - 1.0)).abs() < 1e-12);
+        assert!((effect.distance - 2.0).abs() < 1e-12);
         assert_eq!(Effect::paired(&[1.0], &[2.0]), None);
     }
 

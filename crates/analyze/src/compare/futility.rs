@@ -2,7 +2,7 @@
 
 use super::culprits::{culprit_hypotheses, title};
 use super::diff::{of_figure, total_title};
-use super::{Design, DiffRules, FigureKind, Hypothesis, Looks, Side};
+use super::{DiffRules, FigureKind, Hypothesis, Looks, Side};
 use jitterscope_model::Subject;
 
 /// Whether an experiment may stop early after these pairs: no undecided planned question is likely to be decided by the
@@ -38,8 +38,7 @@ pub fn is_futile(
     }
     let predicted = |subject: &Subject| knobs.iter().any(|knob| answers(knob, subject));
     // If a run names no culprits, culprits are never decided.
-    let culprits =
-        culprit_hypotheses(sides, Design::Paired, rules.margin, &predicted).unwrap_or_default();
+    let culprits = culprit_hypotheses(sides, rules.margin, &predicted).unwrap_or_default();
     let among = 2 * culprits.iter().filter(|of| !of.predicted).count();
     let hardly = |figure: &Hypothesis, among: usize| {
         values(figure).is_none_or(|[first, second]| looks.hardly_differs(&first, &second, among))

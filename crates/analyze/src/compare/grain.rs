@@ -7,6 +7,9 @@ use super::distribution::{normal_quantile, poisson_bounds};
 use super::poisson::{Count, rate_ratio};
 use super::{Interval, Margin, Scale};
 
+/// The number of bisections of a probability.
+const HALVINGS: usize = 30;
+
 /// The basis of one run's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
@@ -100,6 +103,27 @@ impl Grain {
         };
         let (low, high) = bounds;
         (low.is_finite() && high.is_finite()).then_some(Interval { low, high, level })
+    }
+
+    /// The smallest alpha at which the narrowest interval excludes zero, if that is more than `least`; else 0.
+    pub(super) fn probability(self, scale: Scale, first: f64, second: f64, least: f64) -> f64 {
+        let excludes = |alpha: f64| {
+            let interval = self.interval(scale, first, second, 1.0 - alpha);
+            interval.is_none_or(|of| of.low > 0.0 || of.high < 0.0)
+        };
+        if excludes(least) {
+            return 0.0;
+        }
+        let (mut low, mut high) = (least, 1.0);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            if excludes(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        high
     }
 
     /// Whether counts `times` as large could show two equal arms to be equivalent at this level.

@@ -13,11 +13,17 @@ const MOST: usize = 1000;
 /// The fewest runs in each arm with which the test can reach this probability.
 #[must_use]
 pub fn fewest(design: Design, alpha: f64) -> usize {
-    let reaches = |runs: &usize| match design {
-        Design::Paired => smallest_of_flips(*runs) <= alpha,
-        Design::Unpaired | Design::Blocks => smallest_of_shuffles(*runs, *runs) <= alpha,
+    let enough = |runs: &usize| reaches(design, [*runs; 2], alpha);
+    (2..MOST).find(enough).unwrap_or(MOST)
+}
+
+/// Whether the test of this many runs of each arm can reach this probability.
+pub(super) fn reaches(design: Design, [first, second]: [usize; 2], alpha: f64) -> bool {
+    let smallest = match design {
+        Design::Paired => smallest_of_flips(first.min(second)),
+        Design::Unpaired | Design::Blocks => smallest_of_shuffles(first, second),
     };
-    (2..MOST).find(reaches).unwrap_or(MOST)
+    smallest <= alpha
 }
 
 fn freedom(design: Design, runs: usize) -> f64 {

@@ -17,8 +17,6 @@ use serde::Serialize;
 use std::borrow::Cow;
 
 const MAX_CULPRITS: usize = 4096;
-/// The number of blocks of a run in which a culprit is counted, to see whether its events are even.
-const BLOCKS: usize = 20;
 
 /// A percentile that a run is too short for: it is next to the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -170,8 +168,6 @@ pub(super) struct CulpritFigures {
     pub(super) total: Nanos,
     /// The number of events in `total`, including those too short for a row.
     pub(super) behind: u64,
-    /// Counts in equal blocks of the run; empty if the times are unknown.
-    pub(super) blocks: Vec<u64>,
 }
 
 /// Builds a [`ComparedRun`] from a run's rows.
@@ -184,8 +180,6 @@ pub struct ComparedRunBuilder<'m> {
     least: Ticks,
     machine: Option<MachineState>,
     path: String,
-    from: Ticks,
-    span: u64,
     sums: CulpritSums<(), CulpritFigures>,
     /// The number of stalls of at least each fixed length.
     over: [u64; OVER.len()],
@@ -200,15 +194,12 @@ impl<'m> ComparedRunBuilder<'m> {
         machine: Option<MachineState>,
         path: &std::path::Path,
     ) -> Self {
-        let (from, until) = manifest.span().unwrap_or_default();
         ComparedRunBuilder {
             manifest: Cow::Borrowed(manifest),
             conditions: Conditions::of(manifest, None),
             least: Ticks(0),
             machine,
             path: path.display().to_string(),
-            from,
-            span: until.since(from).0.max(1),
             sums: CulpritSums::new(KeyLevel::Program, MAX_CULPRITS),
             over: [0; OVER.len()],
             history: HistoryBuilder::new(manifest),
@@ -260,9 +251,6 @@ impl<'m> ComparedRunBuilder<'m> {
         for (over, count) in OVER.into_iter().zip(&mut self.over) {
             *count += u64::from(length >= over);
         }
-        let at =
-            u128::from(stall.start.since(self.from).0) * BLOCKS as u128 / u128::from(self.span);
-        let block = usize::try_from(at).unwrap_or(BLOCKS).min(BLOCKS - 1);
         let mut touched: Vec<usize> = Vec::new();
         for part in &attribution.parts {
             let row = self.sums.position((), &part.culprit.subject);
@@ -272,8 +260,6 @@ impl<'m> ComparedRunBuilder<'m> {
                 touched.push(row);
                 sum.count += 1;
                 sum.behind += 1;
-                sum.blocks.resize(BLOCKS, 0);
-                sum.blocks[block] += 1;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The permutation test of unpaired runs: if the setting had no effect, any run could equally be of the other arm.
 
 use super::Scale;
-use super::max_t::{MaxT, step_down};
+use super::max_t::{MaxT, max_t};
 use super::sample::Moments;
 
 /// Up to this many divisions of the runs into two arms the test enumerates all.
@@ -57,7 +57,7 @@ pub(super) fn permutations(hypotheses: &[Arms]) -> MaxT {
     let exact = divisions(all, a).is_some_and(|count| count <= EXACT);
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut done, mut first_turn) = (0, true);
-    step_down(&observed, !exact, |statistics| {
+    max_t(&observed, !exact, |statistics| {
         if exact {
             // The observed division comes first: all `true` first.
             if !first_turn && !next_division(&mut in_first) {

@@ -96,19 +96,10 @@ fn one(condition: &Condition, change: &Change, against: &Against) -> GateResult 
     }
 }
 
-/// The figure that stands for a culprit: one that is worse, else one that is known not to be, else the stolen share.
+/// A culprit, by the comparison that its row states.
 fn telling(row: &CulpritDiff) -> Row<'_> {
-    let both = [
-        (FigureUnit::Fraction, &row.stolen),
-        (FigureUnit::PerSec, &row.events),
-    ];
-    let is_worse = |of: &&(_, &Comparison)| of.1.verdict == Verdict::Worse;
-    let (unit, comparison) = *both
-        .iter()
-        .find(is_worse)
-        .or_else(|| both.iter().find(|of| of.1.not_worse()))
-        .unwrap_or(&both[0]);
-    (Changed::Culprit(row.title()), unit, comparison)
+    let title = Changed::Culprit(row.title());
+    (title, row.telling_unit(), row.telling())
 }
 
 /// The single-run quantity whose sources a change depends on.

@@ -1,23 +1,25 @@
 //! Runs that follow one another resemble one another: what the order of two labels in time does to their verdicts.
 
+use crate::few_events::{Comes, run};
 use crate::is_direction;
-use jitterscope_analyze::compare::{
-    Count, Design, Grain, Hypothesis, Margin, SingleCounts, dispersion, family,
-};
+use jitterscope_analyze::compare::{Basis, Count, Design, Grain, Hypothesis, Margin, family};
 use jitterscope_testing::SplitMix64;
+use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, Normal, StudentsT};
 
 const EXPERIMENTS: u64 = 2000;
 /// The scatter of the logarithm of a run's total.
 const SCATTER: f64 = 0.1;
 /// Seconds of a run.
 const RUN: f64 = 10.0;
+/// Any order of five runs of each label.
+const BY_CHANCE: &str = "by chance";
 
 #[derive(Clone, Copy, Debug)]
 enum Drift {
     /// Lag-1 autocorrelation.
     Autocorrelated(f64),
-    /// At a random run the level changes by a factor of 1.3, up or down.
-    Step,
+    /// At a random run the level changes by this factor, up or down.
+    Step(f64),
 }
 
 /// The logarithms of a machine's levels, from run to run.
@@ -33,10 +35,10 @@ fn levels(random: &mut SplitMix64, drift: Drift, runs: usize) -> Vec<f64> {
                 })
                 .collect()
         }
-        Drift::Step => {
+        Drift::Step(factor) => {
             let at = 1 + random.below(runs as u64 - 1) as usize;
             let up = if random.bits() & 1 == 1 { 1.0 } else { -1.0 };
-            let step = |run: usize| if run >= at { up * 1.3f64.ln() } else { 0.0 };
+            let step = |run: usize| if run >= at { up * factor.ln() } else { 0.0 };
             (0..runs)
                 .map(|run| step(run) + SCATTER * random.normal())
                 .collect()
@@ -46,14 +48,13 @@ fn levels(random: &mut SplitMix64, drift: Drift, runs: usize) -> Vec<f64> {
 
 /// The order of the runs: whether each belongs to the second label.
 fn order(random: &mut SplitMix64, named: &str) -> Vec<bool> {
-    let mut order: Vec<bool> = match named {
-        "by chance" => "AAAAABBBBB",
-        letters => letters,
-    }
-    .chars()
-    .map(|label| label == 'B')
-    .collect();
-    if named == "by chance" {
+    let letters = if named == BY_CHANCE {
+        "AAAAABBBBB"
+    } else {
+        named
+    };
+    let mut order: Vec<bool> = letters.chars().map(|label| label == 'B').collect();
+    if named == BY_CHANCE {
         for at in (1..order.len()).rev() {
             order.swap(at, random.below(at as u64 + 1) as usize);
         }
@@ -61,37 +62,53 @@ fn order(random: &mut SplitMix64, named: &str) -> Vec<bool> {
     order
 }
 
-/// The runs of both labels, each with the time of its recording.
-fn recorded(seed: u64, drift: Drift, named: &str, change: f64) -> [Vec<(u64, f64)>; 2] {
+/// A run of a label.
+#[derive(Clone, Copy)]
+struct Recorded {
+    at: u64,
+    figure: f64,
+    basis: Basis,
+}
+
+type Labels = [Vec<Recorded>; 2];
+
+/// The totals of both labels.
+fn recorded(seed: u64, drift: Drift, named: &str, change: f64) -> Labels {
     let mut random = SplitMix64(seed);
     let order = order(&mut random, named);
     let levels = levels(&mut random, drift, order.len());
-    let mut arms = [Vec::new(), Vec::new()];
+    let mut labels: Labels = [Vec::new(), Vec::new()];
     for ((second, level), at) in order.into_iter().zip(levels).zip(1u64..) {
-        let total = level.exp() * if second { change } else { 1.0 };
-        arms[usize::from(second)].push((at, total));
+        labels[usize::from(second)].push(Recorded {
+            at,
+            figure: level.exp() * if second { change } else { 1.0 },
+            basis: Basis::Lengths,
+        });
     }
-    arms
+    labels
 }
 
-fn as_recorded(arms: &[Vec<(u64, f64)>; 2]) -> Design {
-    let [first, second] = arms
+/// Whether the labels get a direction, in the design that their order shows.
+fn is_changed(labels: &Labels) -> bool {
+    let of = |get: fn(&Recorded) -> u64| {
+        labels
+            .each_ref()
+            .map(|label| label.iter().map(get).collect::<Vec<u64>>())
+    };
+    let [first, second] = of(|run| run.at);
+    let design = Design::as_recorded(&first, &second);
+    let bases = labels
         .each_ref()
-        .map(|arm| arm.iter().map(|(at, _)| *at).collect::<Vec<u64>>());
-    Design::as_recorded(&first, &second)
-}
-
-fn is_changed(design: Design, arms: &[Vec<(u64, f64)>; 2]) -> bool {
-    let [first, second] = arms
+        .map(|label| label.iter().map(|run| run.basis).collect::<Vec<_>>());
+    let [first, second] = labels
         .each_ref()
-        .map(|arm| arm.iter().map(|(_, total)| Some(*total)).collect());
+        .map(|label| label.iter().map(|run| Some(run.figure)).collect());
     let hypothesis = Hypothesis {
         first,
         second,
         margin: Margin::default(),
-        seconds: [RUN; 2],
-        counts: None,
-        grain: Grain::Fine,
+        seconds: labels.each_ref().map(|label| RUN * label.len() as f64),
+        grain: Grain::of([&bases[0], &bases[1]]),
     };
     is_direction(family(design, 0.05, &[hypothesis])[0].verdict)
 }
@@ -102,23 +119,22 @@ fn labels_of_one_setting_are_rarely_different_in_any_order() {
     let mut wrong = Vec::new();
     for named in [
         "AAAAABBBBB",
+        "AAAABBBBBA",
         "AAABBBAAABBB",
         "ABABABABAB",
         "AABBAABBAA",
-        "by chance",
+        BY_CHANCE,
     ] {
         for drift in [
             Drift::Autocorrelated(0.0),
             Drift::Autocorrelated(0.3),
             Drift::Autocorrelated(0.5),
             Drift::Autocorrelated(0.8),
-            Drift::Step,
+            Drift::Step(1.3),
+            Drift::Step(2.0),
         ] {
-            let called = |seed: u64| {
-                let arms = recorded(seed * 331 + 17, drift, named, 1.0);
-                is_changed(as_recorded(&arms), &arms)
-            };
-            let differ = (0..EXPERIMENTS).filter(|seed| called(*seed)).count();
+            let called = |seed: &u64| is_changed(&recorded(seed * 331 + 17, drift, named, 1.0));
+            let differ = (0..EXPERIMENTS).filter(called).count();
             let line =
                 format!("{named}, {drift:?}: {differ} of {EXPERIMENTS} called better or worse");
             println!("{line}");
@@ -131,80 +147,117 @@ fn labels_of_one_setting_are_rarely_different_in_any_order() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Withholding every verdict would pass the test above.
+/// The power of the two-sided t test of two samples of `runs` whose means differ by `distance` standard deviations:
+/// the normal tail beyond the critical t, averaged over the estimate of the deviation.
+fn textbook_power(runs: usize, distance: f64) -> f64 {
+    let freedom = 2.0 * (runs - 1) as f64;
+    let critical = StudentsT::new(0.0, 1.0, freedom)
+        .unwrap()
+        .inverse_cdf(0.975);
+    let (normal, chi) = (
+        Normal::new(0.0, 1.0).unwrap(),
+        ChiSquared::new(freedom).unwrap(),
+    );
+    let shift = distance * (runs as f64 / 2.0).sqrt();
+    const STEP: f64 = 0.01;
+    (0..10_000)
+        .map(|n| {
+            let square = (f64::from(n) + 0.5) * STEP;
+            let limit = critical * (square / freedom).sqrt();
+            let beyond = normal.cdf(shift - limit) + normal.cdf(-shift - limit);
+            chi.pdf(square) * beyond * STEP
+        })
+        .sum()
+}
+
+/// A setting may change how runs scatter, and not their level: alone, a test that reassigns runs takes that for a
+/// difference in one of ten experiments.
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
-fn a_fifth_less_is_found_as_often_as_without_regard_to_the_order() {
-    for named in ["ABABABABAB", "ABBAABBAAB"] {
-        let found = |design: &dyn Fn(&[Vec<(u64, f64)>; 2]) -> Design| {
-            let is = |seed: &u64| {
-                let drift = Drift::Autocorrelated(0.0);
-                let arms = recorded(seed * 577 + 5, drift, named, 0.8);
-                is_changed(design(&arms), &arms)
-            };
-            (0..EXPERIMENTS / 2).filter(is).count()
+fn labels_that_scatter_unequally_are_rarely_different() {
+    for (runs, scatters) in [(4, [0.02, 0.3]), (5, [0.02, 0.3]), (5, [0.3, 0.1])] {
+        let called = |seed: &u64| {
+            let mut random = SplitMix64(seed * 211 + 3);
+            let labels = [0, 1].map(|label: usize| {
+                let mut one = |at: u64| Recorded {
+                    at: 2 * at + label as u64,
+                    figure: (scatters[label] * random.normal()).exp(),
+                    basis: Basis::Lengths,
+                };
+                (0..runs).map(&mut one).collect()
+            });
+            is_changed(&labels)
         };
-        let (with, without) = (found(&as_recorded), found(&|_| Design::Unpaired));
-        println!("{named}: {with} of {} found", EXPERIMENTS / 2);
-        assert_eq!(with, without, "{named}");
-        assert!(with as u64 * 100 > EXPERIMENTS / 2 * 80, "{named}: {with}");
+        let differ = (0..EXPERIMENTS).filter(called).count();
+        println!("{runs} runs each that scatter by {scatters:?}: {differ} of {EXPERIMENTS}");
+        // Six in a hundred.
+        assert!(
+            differ as u64 * 100 <= EXPERIMENTS * 6,
+            "{scatters:?}: {differ}"
+        );
     }
 }
 
-/// The count of a predicted culprit, summed over each label, is decided even where the order decides nothing else.
+/// Withholding every verdict would pass the test above.
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
-fn counts_of_blocks_are_rarely_different_and_show_what_is_gone() {
-    for (mean, change, least, most) in
-        [(8.0, 1.0, 0, 60), (30.0, 1.0, 0, 60), (8.0, 0.0, 900, 1000)]
-    {
-        for drift in [
-            Drift::Autocorrelated(0.0),
-            Drift::Autocorrelated(0.5),
-            Drift::Autocorrelated(0.8),
-            Drift::Step,
-        ] {
-            let differ = (0..1000u64)
-                .filter(|seed| {
-                    let arms = recorded(seed * 97 + 29, drift, "AAAAABBBBB", change);
-                    let mut random = SplitMix64(seed ^ 0x77);
-                    let counts = arms.each_ref().map(|arm| -> Vec<u64> {
-                        arm.iter()
-                            .map(|(_, level)| {
-                                (mean * level + random.uniform() * f64::from(*level > 0.0)) as u64
-                            })
-                            .collect()
-                    });
-                    let count = |arm: usize| Count {
-                        events: counts[arm].iter().sum(),
-                        seconds: 5.0 * RUN,
-                    };
-                    let spread = counts
-                        .iter()
-                        .filter_map(|arm| dispersion(arm))
-                        .reduce(f64::max);
-                    let of =
-                        |arm: usize| counts[arm].iter().map(|n| Some(*n as f64 / RUN)).collect();
-                    let hypothesis = Hypothesis {
-                        first: of(0),
-                        second: of(1),
-                        margin: Margin::default(),
-                        seconds: [5.0 * RUN; 2],
-                        counts: Some(SingleCounts {
-                            first: count(0),
-                            second: count(1),
-                            dispersion: spread,
-                        }),
-                        grain: Grain::Fine,
-                    };
-                    is_direction(family(Design::Blocks, 0.05, &[hypothesis])[0].verdict)
-                })
-                .count();
-            println!("{mean} events a run, {change} times as many, {drift:?}: {differ} of 1000");
-            assert!(
-                (least..=most).contains(&differ),
-                "{mean} {change} {drift:?}: {differ}"
-            );
+fn a_fifth_less_is_found_as_often_as_a_t_test_finds_it() {
+    let textbook = textbook_power(5, 0.8f64.ln().abs() / SCATTER);
+    assert!((textbook - 0.87).abs() < 0.01, "{textbook}");
+    for (named, judged) in [
+        ("ABABABABAB", 1.0),
+        ("ABBAABBAAB", 1.0),
+        // Ten of the 252 orders have at most three stretches.
+        (BY_CHANCE, 242.0 / 252.0),
+    ] {
+        let is = |seed: &u64| {
+            is_changed(&recorded(
+                seed * 577 + 5,
+                Drift::Autocorrelated(0.0),
+                named,
+                0.8,
+            ))
+        };
+        let found = (0..EXPERIMENTS).filter(is).count() as f64 / EXPERIMENTS as f64;
+        let wanted = textbook * judged;
+        println!("{named}: {found:.3} found, {wanted:.3} by the t test");
+        assert!(found >= wanted - LOST_POWER, "{named}: {found} {wanted}");
+    }
+}
+
+/// What a test may lose that assumes neither equal variances nor normal figures. Measured: 4.5 points, of which the 126
+/// different rearrangements cost 3, and unknown variances the rest.
+const LOST_POWER: f64 = 0.05;
+
+/// The level doubles where the second label begins: no count of events, however many, tells that from the setting.
+#[test]
+#[ignore = "takes minutes: cargo xtask test calibration"]
+fn counts_in_block_order_have_no_direction() {
+    for comes in [Comes::ByChance, Comes::Evenly] {
+        for named in ["AB", "AABB", "AAAAABBBBB", "AAAABBBBBA", "AAABBBAAABBB"] {
+            for mean in [8.0, 300.0] {
+                let called = |seed: &u64| {
+                    let mut random = SplitMix64(seed * 97 + 29);
+                    let mut labels: Labels = [Vec::new(), Vec::new()];
+                    for (label, at) in named.chars().zip(1u64..) {
+                        let second = label == 'B';
+                        let level = if second { 2.0 } else { 1.0 };
+                        let count = Count {
+                            events: run(&mut random, comes, mean * level),
+                            seconds: RUN,
+                        };
+                        labels[usize::from(second)].push(Recorded {
+                            at,
+                            figure: count.rate(),
+                            basis: Basis::Events(count),
+                        });
+                    }
+                    is_changed(&labels)
+                };
+                let differ = (0..200u64).filter(called).count();
+                println!("{named}, {mean} events a run, {comes:?}: {differ} of 200");
+                assert_eq!(differ, 0, "{named} {mean} {comes:?}");
+            }
         }
     }
 }

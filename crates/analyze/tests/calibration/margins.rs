@@ -22,7 +22,6 @@ fn compared(
         second: of(&arms[1]),
         margin,
         seconds: [runs as f64 * 10.0; 2],
-        counts: None,
         grain: Grain::of([&bases, &bases]),
     };
     family(design, alpha, &[hypothesis]).remove(0)

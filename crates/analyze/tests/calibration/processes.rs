@@ -203,22 +203,4 @@ impl Run {
             .sum::<f64>()
             / RUN
     }
-
-    pub fn count_of(&self, culprit: usize) -> f64 {
-        self.stalls
-            .iter()
-            .filter(|(_, _, of)| *of == culprit)
-            .count() as f64
-    }
-
-    /// Counts in twenty equal blocks.
-    pub fn blocks_of(&self, culprit: usize) -> Vec<u64> {
-        let mut blocks = vec![0; 20];
-        for (at, _, of) in &self.stalls {
-            if *of == culprit {
-                blocks[((at / RUN * 20.0) as usize).min(19)] += 1;
-            }
-        }
-        blocks
-    }
 }

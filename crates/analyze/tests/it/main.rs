@@ -16,5 +16,6 @@ mod redact;
 mod redacted_machine;
 mod rows;
 mod sides;
+mod statements;
 mod summary;
 mod together;

@@ -18,9 +18,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A label with several runs is a sample: its runs are compared with those of the other, run by run. One run \
-says nothing of how runs differ, so that only counts of culprits that the changed settings predict can be \
-decided from it. The same holds for labels recorded one after the other: alternate the recordings, or use \
-'jitterscope experiment'.
+says nothing of how runs differ, so that its difference is shown and nothing is decided. The same holds for \
+labels recorded one after the other: alternate the recordings, or use 'jitterscope experiment'.
 
   jitterscope diff BASELINE TUNED
   jitterscope diff BASELINE TUNED ISOLATED

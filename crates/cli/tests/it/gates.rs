@@ -380,7 +380,7 @@ fn nothing_became_worse_only_where_everything_is_known_not_to_have() {
             ("worse(any)", 4, "not every run names culprits"),
         ],
     );
-    // One run of each leaves figures open, although its culprits may be decided.
+    // One run of each leaves everything open.
     let one = tempfile::tempdir().unwrap();
     for label in ["A", "B"] {
         store(&rivals(label), one.path());

@@ -108,7 +108,7 @@ fn a_refused_step_is_reported_before_the_measurement() {
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{talk}");
     let message =
-        "governor cannot be done on this machine (leave it out with --skip governor): the kernel";
+        "governor cannot be done on this machine (leave it out with --skip governor): no cpufreq";
     assert!(talk.contains(message), "{talk}");
     // Before any measurement.
     assert_eq!(

@@ -38,19 +38,10 @@ pub(super) fn verified(against: &Against, decisions: &[Decision]) -> (Verified, 
         .iter()
         .map(|row| decided(Asked::Culprit(row.title())))
         .collect();
-    let totals: Vec<(Option<Verdict>, bool)> = against
-        .totals()
-        .map(|(what, of)| (decided(Asked::Total(what)), of.not_worse()))
-        .collect();
-    // Beyond the margin: even a certain direction may not matter.
-    let is_worse = |(verdict, not_worse): &(Option<Verdict>, bool)| {
-        *verdict == Some(Verdict::Worse) && !not_worse
-    };
-    let total_fine = !totals.is_empty()
-        && totals.iter().all(|of| match of.0 {
-            Some(_) => !is_worse(of),
-            None => of.1,
-        });
+    // A decided total has the row of the look that decided it.
+    let totals: Vec<&Comparison> = against.totals().map(|(_, of)| of).collect();
+    let is_worse = |of: &&Comparison| of.verdict == Verdict::Worse;
+    let total_fine = !totals.is_empty() && totals.iter().all(|of| of.not_worse());
     let missed = |(verdict, row): (&Option<Verdict>, &&CulpritDiff)| match verdict {
         Some(Verdict::Worse | Verdict::Equivalent) => true,
         Some(Verdict::Better) => !fell_beyond_the_margin(row),

@@ -44,12 +44,10 @@ fn blocks_resume_where_they_stopped_unless_the_machine_rebooted() {
         );
         let of = |arm: Arm| bench.arms.iter().filter(|made| **made == arm).count();
         assert_eq!([of(Arm::A), of(Arm::B)], [8 - had[0], 8 - had[1]]);
-        // The total has no verdict: whatever drifted meanwhile is in it.
+        // Nothing has a verdict: whatever drifted meanwhile is in every difference.
         assert_eq!(
-            outcome.verified,
-            Verified::CulpritsOnly,
-            "{:?}",
-            outcome.decisions
+            (outcome.verified, &outcome.decisions[..]),
+            (Verified::Undecided, &[][..])
         );
         assert!(!machine.applied.get());
     }
@@ -168,10 +166,8 @@ fn across_a_reboot_each_boot_makes_its_arm() {
     assert_eq!(bench.arms, [Arm::B; 8]);
     assert_eq!(outcome.left_out_runs, 2);
     assert_eq!(
-        outcome.verified,
-        Verified::CulpritsOnly,
-        "{:?}",
-        outcome.decisions
+        (outcome.verified, &outcome.decisions[..]),
+        (Verified::Undecided, &[][..])
     );
 }
 

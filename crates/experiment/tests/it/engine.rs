@@ -413,6 +413,41 @@ fn it_is_given_up_where_only_the_total_is_open_and_hardly_ever_decided() {
     assert!(!machine.applied.get());
 }
 
+/// The culprit is decided at the first look; the total keeps the experiment going.
+#[test]
+fn a_row_is_that_of_the_look_that_decided_it() {
+    let mut later = 0;
+    for seed in 0..8 {
+        let mut machine = Fake::new();
+        let (mut bench, mut session) = (Bench::of(&machine, 40 + seed), session_of(seed));
+        (bench.swings, bench.costs) = (true, 3.0);
+        let outcome = experiment(&mut machine, &mut bench, &mut session).unwrap();
+        let Some(against) = outcome.diff.as_ref().map(|diff| &diff.against[0]) else {
+            continue;
+        };
+        for decision in &outcome.decisions {
+            let row = match &decision.what {
+                Asked::Total(title) => against.totals().find(|of| of.0 == *title).unwrap().1,
+                Asked::Culprit(title) => {
+                    let mut rows = against.culprits.iter().flatten();
+                    let row = rows.find(|row| row.title() == *title).unwrap();
+                    assert_eq!(row.verdict, decision.verdict);
+                    row.telling()
+                }
+            };
+            assert_eq!(
+                (row.verdict, row.runs),
+                (decision.verdict, [decision.pairs; 2])
+            );
+            let alpha = RULES.looks.due(decision.pairs).alpha;
+            assert_eq!(row.alpha, alpha);
+            assert_eq!(row.interval.map(|of| of.level), Some(1.0 - alpha));
+            later += usize::from(decision.pairs < outcome.pairs);
+        }
+    }
+    assert!(later >= 1, "no question was decided before the last look");
+}
+
 /// At any time, even before the first look, if nothing predicted falls either.
 #[test]
 fn it_is_given_up_before_the_first_look_where_nothing_goes_anywhere() {

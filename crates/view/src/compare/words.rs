@@ -128,9 +128,14 @@ pub(crate) fn headline(
 ) -> Option<[String; 2]> {
     let c = row.comparison.as_ref()?;
     let (first, second) = (c.first?, c.second?);
-    let exposure = sides.map(|side| match side.runs.len() {
-        1 => format!("one run of {}", number::span(side.measured_ns)),
-        runs => format!("{runs} runs, {} in all", number::span(side.measured_ns)),
+    let exposure = [0, 1].map(|at: usize| {
+        let (side, rests_on) = (sides[at], c.runs[at]);
+        match side.runs.len() {
+            // Decided at an earlier look.
+            runs if rests_on < runs => format!("the first {rests_on} of {runs} runs"),
+            1 => format!("one run of {}", number::span(side.measured_ns)),
+            runs => format!("{runs} runs, {} in all", number::span(side.measured_ns)),
+        }
     });
     let factor = (second / first).max(first / second);
     let times = match factor.is_finite() && factor >= 2.0 {
@@ -213,6 +218,37 @@ pub(crate) fn supported_from(kind: FigureKind, from: Nanos, run: Nanos) -> Strin
     )
 }
 
+/// The level of the intervals: `95 %`, or that of the last look with those of decided totals: `98.5 % (stolen: 99 %,
+/// from 8 runs of each)`. `None` without a comparison.
+pub(crate) fn levels(rows: &[FigureRow]) -> Option<String> {
+    let percent = |c: &Comparison| {
+        let level = format!("{:.4}", 100.0 * (1.0 - c.alpha));
+        format!("{} %", level.trim_end_matches('0').trim_end_matches('.'))
+    };
+    let compared = || {
+        rows.iter()
+            .filter_map(|row| Some((row, row.comparison.as_ref()?)))
+    };
+    // Each look has more runs than those before it.
+    let (_, last) = compared().max_by_key(|(_, c)| c.runs)?;
+    let earlier: Vec<String> = compared()
+        .filter(|(row, c)| row.is_total && c.alpha != last.alpha)
+        .map(|(row, c)| {
+            let name = figure_name(row.kind);
+            format!(
+                "{}: {}, from {} runs of each",
+                name.trim(),
+                percent(c),
+                c.runs[0]
+            )
+        })
+        .collect();
+    Some(match &earlier[..] {
+        [] => percent(last),
+        earlier => format!("{} ({})", percent(last), earlier.join("; ")),
+    })
+}
+
 /// A probability with about two significant digits.
 fn probability(of: f64) -> String {
     match of {
@@ -233,10 +269,6 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
                     .into(),
             );
         }
-        Undecided::Bursts { dispersion } => format!(
-            "one run of each, and it came in bursts (variance {dispersion:.1} times the mean), so that the \
-             count of one run says little"
-        ),
         Undecided::TooFewRuns { fewest } => {
             format!("no test of so few runs can come out; it takes {fewest} of each")
         }

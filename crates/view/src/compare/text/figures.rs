@@ -1,6 +1,8 @@
 //! The table of figures.
 
-use super::super::words::{change, figure, figure_name, headline, interval, next_to_maximum};
+use super::super::words::{
+    change, figure, figure_name, headline, interval, levels, next_to_maximum,
+};
 use super::{NAME, Page, length, of_side, tone};
 use crate::number;
 use crate::style::{Tone, fit, pad};
@@ -43,17 +45,10 @@ impl Page {
         for row in &against.figures {
             self.figure(row, sides);
         }
-        let level = against
-            .figures
-            .iter()
-            .find_map(|row| row.comparison.as_ref())
-            .map(|c| 1.0 - c.alpha);
-        if let Some(level) = level {
-            let level = format!("{:.4}", level * 100.0);
+        if let Some(level) = levels(&against.figures) {
             let text = format!(
-                "interval: of the change, at {} %; margin: what counts as no difference. Less is better everywhere. \
+                "interval: of the change, at {level}; margin: what counts as no difference. Less is better everywhere. \
                  Figures without a verdict are shown only.",
-                level.trim_end_matches('0').trim_end_matches('.')
             );
             self.wrapped(Tone::Dim, &text);
         }
