@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn what_is_too_little_is_reported_in_percent() {
-        let text = "under 1 % of the stolen time and under 0.01 % of the measured time";
+        let text = "under 1 % of the stolen time and under 0.01 % of the measured time; if it needs a reboot, under \
+                    5 % of the stolen time";
         assert_eq!(too_little(), text);
     }
 
