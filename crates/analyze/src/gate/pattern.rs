@@ -37,12 +37,36 @@ pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
     let of_process = || subject.task().and_then(|task| task.process.as_deref());
     matches(pattern, &subject.name())
         || matches(pattern, subject.kind_word())
+        // Whether or not another thread ran meanwhile.
+        || subject.kind() == CulpritKind::QuotaBeside && matches(pattern, CulpritKind::Quota.as_str())
         || of_process().is_some_and(|process| matches(pattern, process))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{is_meant, matches};
+    use jitterscope_model::{Quota, Subject, Task};
+
+    #[test]
+    fn a_quota_is_meant_whoever_ran_beside_it() {
+        let alone = Quota {
+            cgroup: "/small".into(),
+            limit: None,
+            beside: None,
+        };
+        let beside = Quota {
+            beside: Some(Task {
+                comm: "hog".into(),
+                ..Task::default()
+            }),
+            ..alone.clone()
+        };
+        for quota in [alone, beside] {
+            let subject = Subject::Quota(quota);
+            assert!(is_meant("quota", &subject), "{subject:?}");
+            assert!(is_meant("CPU quota", &subject), "{subject:?}");
+        }
+    }
 
     #[test]
     fn a_star_stands_for_anything() {

@@ -75,7 +75,8 @@ fn rows(
 ) {
     for row in rows.iter().take(SHOWN) {
         let same = |other: &&CulpritRow| {
-            other.subject.kind() == row.subject.kind() && other.subject.name() == row.subject.name()
+            other.subject.kind() == row.subject.kind()
+                && words::name(&other.subject) == words::name(&row.subject)
         };
         let explanation = (row.share >= EXPLAINED_FROM).then(|| words::row_explanation(row));
         let unprinted = explanation.filter(|phrase| printed.insert(phrase.clone()));
@@ -117,14 +118,18 @@ fn rows(
 
 /// A row's name, cut to the room beside its kind so that no other row has the same text.
 fn name_among(rows: &[CulpritRow], row: &CulpritRow, room: usize) -> String {
-    let room = room.saturating_sub(tame(row.subject.kind_word()).len() + 1);
+    let room = room.saturating_sub(words::kind(&row.subject).len() + 1);
     let of_kind = |other: &&CulpritRow| other.subject.kind() == row.subject.kind();
     let others = rows
         .iter()
         .filter(of_kind)
-        .map(|other| other.subject.name());
+        .map(|other| words::name(&other.subject));
     let others: Vec<_> = others.collect();
-    fit_apart(&row.subject.name(), others.iter().map(|name| &**name), room)
+    fit_apart(
+        &words::name(&row.subject),
+        others.iter().map(|name| &**name),
+        room,
+    )
 }
 
 /// `detailed`: the detail says more than the phrase, or it alone distinguishes this row. `explanation`: `None` if a row
@@ -144,7 +149,7 @@ fn culprit(
         row.max_ns.to_string()
     );
     let room = page.style.columns() - NAME;
-    let kind = tame(row.subject.kind_word());
+    let kind = words::kind(&row.subject);
     let explained = row.subject.kind().is_explained();
     let tone = if explained {
         Tone::Strong

@@ -11,11 +11,24 @@ use jitterscope_model::{
 
 /// `thread bash`.
 pub(crate) fn kind_and_name(subject: &Subject) -> String {
-    format!("{} {}", tame(subject.kind_word()), name(subject))
+    format!("{} {}", kind(subject), name(subject))
+}
+
+/// Its kind. That another thread ran during a quota's time is in the name.
+pub(crate) fn kind(subject: &Subject) -> String {
+    match subject.kind() {
+        CulpritKind::QuotaBeside => CulpritKind::Quota.as_str().to_owned(),
+        _ => tame(subject.kind_word()),
+    }
 }
 
 pub(crate) fn name(subject: &Subject) -> String {
-    tame(&subject.name())
+    tame(&match subject {
+        Subject::Quota(Quota {
+            beside: Some(task), ..
+        }) => format!("{} beside {}", subject.name(), task.comm).into(),
+        _ => subject.name(),
+    })
 }
 
 /// Further identification: `pid 12, real-time 3`, `4 workers, workqueue events`. `threads`: the number of threads or

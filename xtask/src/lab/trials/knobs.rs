@@ -26,7 +26,7 @@ seen clocksource_watchdog >/out/watchdog
 seen toggle_allocation_gate >/out/gate
 echo 0 >/sys/module/kfence/parameters/sample_interval
 seen toggle_allocation_gate >/out/gate-off
-true
+step done true
 "#;
     let run = |finding: &Finding, name: &str, append: &str| -> anyhow::Result<Steps> {
         let folder = finding.folder(name)?;

@@ -40,7 +40,7 @@ rmdir /sys/fs/cgroup/small
             .unwrap_or(0)
             * 1000;
         let (quota, neighbour) = (
-            time_of(&report, "quota", ""),
+            time_of(&report, "quota_beside", "") + time_of(&report, "quota", ""),
             time_of(&report, "thread", "sh"),
         );
         // The emulator's time is uneven, but both clocks are the guest's.
