@@ -20,12 +20,15 @@ pub struct Tested {
     pub took: Nanos,
 }
 
+/// What was tested, and the outcome of its conditions.
+pub type Outcome = (Tested, Vec<GateResult>);
+
 /// One suite for each of what was tested, with one case for each condition: a failure if it was exceeded, an error if it
 /// is undecided.
 ///
 /// # Errors
 /// None in practice: it is written to memory.
-pub fn junit(outcomes: &[(Tested, Vec<GateResult>)]) -> Result<String, SerializeError> {
+pub fn junit(outcomes: &[Outcome]) -> Result<String, SerializeError> {
     let took = outcomes
         .iter()
         .map(|(tested, _)| tested.took)

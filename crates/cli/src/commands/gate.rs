@@ -14,7 +14,7 @@ use jitterscope_export::WholeFile;
 use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{Machine, hostname};
 use jitterscope_view::compare::load_of_cpus;
-use jitterscope_view::junit::{Tested, junit};
+use jitterscope_view::junit::{Outcome, Tested, junit};
 use jitterscope_view::{gate_outcome, load};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ pub struct Gates {
     junit: Option<PathBuf>,
     /// The outcomes so far, of each run of `--repeat`.
     #[arg(skip)]
-    outcomes: Arc<Mutex<Vec<(Tested, Vec<GateResult>)>>>,
+    outcomes: Arc<Mutex<Vec<Outcome>>>,
 }
 
 /// A list of conditions from one argument.
