@@ -155,6 +155,11 @@ pub const SCHEMA: [Table; 5] = [
                 Column::U64OrNull,
                 "time with what nested inside, null where that is net_ns",
             ),
+            (
+                "turns",
+                Column::U32OrNull,
+                "stretches of time that it sums, null where that is 1",
+            ),
         ],
     ),
     (CULPRITS, &CULPRIT),
