@@ -4,7 +4,7 @@
 import type { Noun } from "./format.js";
 import { type Frame, framesOf } from "./frames.js";
 
-const VERSION = 3;
+const VERSION = 4;
 
 export interface Culprit {
   name: string;
@@ -98,6 +98,8 @@ export interface Run {
   sort: Float64Array;
   net: Float64Array;
   around: Float64Array;
+  /** How many stretches of time each part sums. */
+  turns: Float64Array;
   /** The culprit with the largest part of each stall; -1 without any. */
   leader: Int32Array;
   frames: Map<number, Frame[]>;
@@ -172,6 +174,7 @@ export function parse(bytes: Uint8Array): Run {
     sort,
     net: grouped("net"),
     around: grouped("around"),
+    turns: grouped("turns"),
     leader: new Int32Array(head.rows).fill(-1),
     frames: new Map(),
     byId: new Map(),
@@ -247,8 +250,10 @@ export interface Told {
   length_ns: number;
   cpu: number;
   victim: string;
-  parts: { name: string; about: string; explained: boolean; text: string; net_ns: number; around_ns: number }[];
+  parts: { name: string; about: string; explained: boolean; text: string; net_ns: number; around_ns: number; turns: number }[];
   frames: Frame[];
+  /** Whether its trace is gone. */
+  order_lost: boolean;
 }
 
 /** Asks the page's server for one stall. Throws if the server does not return it. */

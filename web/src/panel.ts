@@ -5,11 +5,11 @@ import { ask, type Told } from "./data.js";
 import { button, copier, element } from "./dom.js";
 import { capital, count, exact, moment, ns, percent, utc } from "./format.js";
 import { owned } from "./frames.js";
-import { type Piece, summed } from "./parts.js";
+import { type Piece, summed, sumOf } from "./parts.js";
 import { written } from "./state.js";
 
-/** What is left of a stall whose trace is gone. */
-const LOST = "its trace was not kept: then each culprit above is the sum of its turns, and their order is lost.";
+/** Why there are no frames: below culprits with the sums of their turns. */
+const LOST = "its trace was not kept: the order of the turns above is lost.";
 
 export class Panel implements Part {
   readonly root: HTMLElement;
@@ -71,14 +71,14 @@ export class Panel implements Part {
     if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
     if (typeof told === "string") return [element("p", {}, `${this.name(stall)} is not available: ${told}`)];
     const list = element("ul", { class: "parts" });
-    const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns }));
-    for (const { culprit, net, pieces: of } of summed(pieces)) {
+    const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns, turns: part.turns }));
+    for (const { culprit, net, turns, pieces: of } of summed(pieces)) {
       const about = of[0]?.about ?? "";
       list.append(
         element(
           "li",
           {},
-          `${culprit} ${percent(net / Math.max(told.length_ns, 1))}, ${exact(net)}`,
+          `${culprit} ${percent(net / Math.max(told.length_ns, 1))}, ${exact(net)}${told.order_lost ? sumOf(turns) : ""}`,
           element("span", { class: "note" }, of.length === 1 ? `${about}; ${of[0]?.text ?? ""}` : `${about}; in ${count(of.length)} parts:`),
           ...singly(of),
         ),
@@ -139,13 +139,22 @@ export class Panel implements Part {
         button("Let go", `choose no ${app.noun.one}`, () => app.set({ stall: null })),
         ...(app.addressed ? [copier("link", `to this ${app.noun.one}`, link)] : []),
       ),
-      ...this.whose(this.parts(row, length)),
+      ...this.whose(this.parts(row, length, this.isOrderLost(id))),
       element("h4", {}, "Frame by frame"),
       this.frames(id),
     ];
   }
 
-  private parts(row: number, length: number): HTMLElement {
+  /** Whether only the sums of a stall's turns are left, as far as the page can know. */
+  private isOrderLost(stall: number): boolean {
+    const { frames, head } = this.app.run;
+    if (frames.has(stall)) return false;
+    if (!head.served) return !head.trace_complete;
+    const told = this.more(stall);
+    return typeof told === "object" && told.order_lost;
+  }
+
+  private parts(row: number, length: number, orderLost: boolean): HTMLElement {
     const { app } = this;
     const { run } = app;
     const parts: number[] = [];
@@ -154,9 +163,9 @@ export class Panel implements Part {
     const list = element("ul", { class: "parts" });
     const pieces = parts.map((part): Piece & { culprit: number } => {
       const sort = run.sorts[run.sort[part] ?? -1];
-      return { culprit: sort?.culprit ?? -1, text: sort?.text ?? "", net: run.net[part] ?? 0, around: run.around[part] ?? 0 };
+      return { culprit: sort?.culprit ?? -1, text: sort?.text ?? "", net: run.net[part] ?? 0, around: run.around[part] ?? 0, turns: run.turns[part] ?? 1 };
     });
-    for (const { culprit: at, net, around, pieces: of } of summed(pieces)) {
+    for (const { culprit: at, net, around, turns, pieces: of } of summed(pieces)) {
       const culprit = run.head.culprits[at];
       if (culprit === undefined) continue;
       const bar = element("span", { class: culprit.explained ? "bar" : "bar open" });
@@ -169,7 +178,7 @@ export class Panel implements Part {
           {},
           element("span", { class: "track" }, bar),
           button(culprit.name, `show only ${app.noun.many} with ${culprit.name}`, () => app.set({ culprit: at })),
-          ` ${percent(net / Math.max(length, 1))}, ${exact(net)}${nested}`,
+          ` ${percent(net / Math.max(length, 1))}, ${exact(net)}${nested}${orderLost ? sumOf(turns) : ""}`,
           element("span", { class: "note" }, of.length === 1 ? `${culprit.about}; ${of[0]?.text ?? ""}` : `${culprit.about}; in ${count(of.length)} parts:`),
           ...singly(of),
         ),
@@ -183,7 +192,7 @@ export class Panel implements Part {
     if (frames === undefined && this.app.run.head.served) {
       const told = this.more(id);
       if (told === undefined) return element("p", { class: "note" }, "Asking for its frames\u2026");
-      const why = typeof told === "string" ? `They are not available: ${told}` : this.app.run.head.trace_complete ? "Nothing was recorded inside it." : `Nothing was recorded inside it, or ${LOST}`;
+      const why = typeof told === "string" ? `They are not available: ${told}` : told.order_lost ? capital(LOST) : "Nothing was recorded inside it.";
       return element("p", { class: "note" }, why);
     }
     if (frames === undefined) {

@@ -28,9 +28,10 @@ function plain(): Uint8Array<ArrayBuffer> {
   // By culprits: that of the first has the second part.
   add("net", [400, 600, 1e9 - 1]);
   add("around", [0, 7, 5]);
+  add("turns", [1, 300, 2]);
   const head = new TextEncoder().encode(
     JSON.stringify({
-      version: 3,
+      version: 4,
       run: { id: "x", label: "<b>", kind: "spin", began_ns: "1795213189826000001", duration_ns: 2 ** 41, threshold_ns: 300, noun: { one: "stall", many: "stalls" }, stalls: 3 },
       lanes: ["CPU 2", "CPU 3"],
       lane_cpus: [2, 3],
@@ -61,6 +62,7 @@ test("a run is read as it was written", async () => {
   assert.deepEqual(run.sorts[1], { culprit: 1, text: "at; by" });
   assert.deepEqual([...run.net], [600, 400, 1e9 - 1]);
   assert.deepEqual([...run.around], [7, 0, 5]);
+  assert.deepEqual([...run.turns], [300, 1, 2]);
   assert.deepEqual([...run.leader], [1, 1, -1]);
   assert.equal(run.beganNs, 1795213189826000001n);
   assert.equal(run.byId.get(13), 2);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { capital, count, counted, exact, moment, nines, ns, percent, utc, wall } from "../src/format.js";
 import { merged, owned } from "../src/frames.js";
-import { summed } from "../src/parts.js";
+import { summed, sumOf } from "../src/parts.js";
 import type { Run } from "../src/data.js";
 import { hanging, SERIES, seriesOf } from "../src/look.js";
 import { tops } from "../src/pick.js";
@@ -86,9 +86,10 @@ test("frames that no eye could tell apart are one", () => {
 });
 
 test("parts are summed by culprit, the largest sum first", () => {
-  const part = (culprit: number, net: number) => ({ culprit, net, around: 1, text: `pid ${net}` });
+  const part = (culprit: number, net: number) => ({ culprit, net, around: 1, turns: net, text: `pid ${net}` });
   const sums = summed([part(7, 50), part(3, 40), part(3, 30)]);
-  assert.deepEqual(sums.map(({ culprit, net, around, pieces }) => [culprit, net, around, pieces.map((piece) => piece.net)]), [[3, 70, 2, [40, 30]], [7, 50, 1, [50]]]);
+  assert.deepEqual(sums.map(({ culprit, net, around, turns, pieces }) => [culprit, net, around, turns, pieces.map((piece) => piece.net)]), [[3, 70, 2, 70, [40, 30]], [7, 50, 1, 50, [50]]]);
+  assert.deepEqual([1, 2, 1234].map(sumOf), ["", ", sum of 2 turns", ", sum of 1,234 turns"]);
 });
 
 test("of marks that stand close together the highest is left", () => {

@@ -138,7 +138,7 @@ pub(crate) fn late_ticks(
             );
             let turn = window.frame(window.root(before.frame));
             let of_another = turn.is_turn() && turn.tid != victim && turn.tid != 0;
-            if timer.start != before.end || before.folded || !of_another {
+            if timer.start != before.end || before.is_folded() || !of_another {
                 return None;
             }
             let came = (timer.start, timer.end);

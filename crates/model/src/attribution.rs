@@ -116,6 +116,10 @@ pub struct Part {
     /// Time from its first entry to its last exit, including nested frames, clipped to the stall.
     #[serde(rename = "gross_ns")]
     pub gross: Nanos,
+    /// The number of stretches of time that it sums: how often the culprit came to have the time, without a break. A
+    /// turn that something else interrupts counts once for each of its pieces. At most `u32::MAX`.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub turns: u32,
     /// The placement of its longest piece.
     pub placement: Placement,
     pub confidence: Confidence,
@@ -126,8 +130,18 @@ pub struct Part {
     pub others_stalled: Option<u32>,
 }
 
+/// Most parts are of one stretch, so only other numbers are written.
+fn once() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_once(turns: &u32) -> bool {
+    *turns == once()
+}
+
 impl Part {
-    /// A part that fills a stall of this length.
+    /// A part that fills a stall of this length, in one stretch.
     #[must_use]
     pub fn whole(
         culprit: impl Into<Arc<Culprit>>,
@@ -142,7 +156,7 @@ impl Part {
         }
     }
 
-    /// A part whose beginning and end are recorded.
+    /// A part of one stretch, whose beginning and end are recorded.
     #[must_use]
     pub fn inside(culprit: impl Into<Arc<Culprit>>, net: Nanos, evidence: Evidence) -> Part {
         Part {
@@ -151,6 +165,7 @@ impl Part {
             moved_from: None,
             net,
             gross: net,
+            turns: 1,
             placement: Placement::Inside,
             confidence: Confidence::High,
             evidence,

@@ -36,6 +36,7 @@ impl Culprits {
             moved_from: remark.moved_from,
             net: stored.net,
             gross: stored.gross,
+            turns: stored.turns,
             placement: remark.placement,
             confidence: remark.confidence,
             evidence: remark.evidence,

@@ -116,6 +116,8 @@ pub struct TimelineView {
     pub start_offset: Nanos,
     /// Frames and instants, by CPU and then by start; a frame before those nested in it.
     pub rows: Vec<TimelineRow>,
+    /// Whether its trace is gone or unreadable, so that only the sums of its parts are known.
+    pub order_lost: bool,
     /// Its parts, largest first.
     pub parts: Vec<Part>,
     /// Limits of the view: `no kernel event inside`, `the trace of this stall was not kept`.
@@ -163,6 +165,17 @@ pub fn render(view: &TimelineView, style: Style) -> String {
     };
     let mut lines = head;
     lines.push(edge(Nanos::ZERO, from));
+    if view.order_lost
+        && view
+            .parts
+            .iter()
+            .map(|part| u64::from(part.turns))
+            .sum::<u64>()
+            > 1
+    {
+        let text = format!("{}order lost", " ".repeat(BEFORE_LABEL));
+        lines.push(style.paint(Tone::Dim, &text));
+    }
     lines.extend(frames(view, unit, room, style));
     lines.push(edge(view.duration, to));
     lines.extend(parts);
@@ -341,12 +354,18 @@ fn parts(view: &TimelineView, unit: Unit, most: usize, style: Style) -> Vec<Stri
     };
     let mut lines = vec![String::new()];
     for row in rows.iter().take(most) {
-        let text = line(row.value, &words::kind_and_name(&row.subject));
+        let text = line(row.value.net, &words::kind_and_name(&row.subject));
         let text = fit(&text, style.columns());
         // As in every other table: the common properties of a program's rows, beside its name.
         let width = text.width();
         let room = style.columns().saturating_sub(width + 2);
-        let detail = fit(&words::detail(&row.subject, row.threads()), room);
+        let turns = match row.value.turns {
+            turns if view.order_lost && turns > 1 => format!("sum of {} turns", count(turns)),
+            _ => String::new(),
+        };
+        let detail = [turns, words::detail(&row.subject, row.threads())];
+        let detail: Vec<String> = detail.into_iter().filter(|text| !text.is_empty()).collect();
+        let detail = fit(&detail.join(", "), room);
         let detail = if detail.is_empty() {
             detail
         } else {
@@ -355,21 +374,30 @@ fn parts(view: &TimelineView, unit: Unit, most: usize, style: Style) -> Vec<Stri
         lines.push(format!("{text}{}", style.paint(Tone::Dim, &detail)));
     }
     if let Some(rest) = rows.get(most..).filter(|rest| !rest.is_empty()) {
-        let total = rest.iter().map(|row| row.value).sum();
+        let total = rest.iter().map(|row| row.value.net).sum();
         let text = line(total, &format!("{} more", rest.len()));
         lines.push(style.paint(Tone::Dim, &text));
     }
     lines
 }
 
+/// A culprit's time in a stall.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    net: Nanos,
+    turns: u64,
+}
+
 /// The culprits, each once and largest first, named as in the headline of a report.
-fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Nanos>> {
-    let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Program, usize::MAX);
+fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Total>> {
+    let mut sums: CulpritSums<(), Total> = CulpritSums::new(KeyLevel::Program, usize::MAX);
     for part in parts {
-        *sums.of((), &part.culprit.subject) += part.net;
+        let sum = sums.of((), &part.culprit.subject);
+        sum.net += part.net;
+        sum.turns += u64::from(part.turns);
     }
     let mut rows = sums.into_rows();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.value));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.value.net));
     rows
 }
 
@@ -506,6 +534,7 @@ mod tests {
             rows: (0..cpus)
                 .flat_map(|cpu| (0..frames).map(move |n| row(cpu, n)))
                 .collect(),
+            order_lost: false,
             parts: (1..30).map(part).collect(),
             remarks: vec!["Something to know of it. ".repeat(5)],
         }

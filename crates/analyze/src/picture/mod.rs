@@ -57,7 +57,7 @@ pub struct DrawnCulprit {
 pub struct PartSort {
     /// The culprit: an index into [`Picture::culprits`].
     pub culprit: usize,
-    /// One of these parts, without its lengths; `None` for parts beyond the limit.
+    /// One of these parts, without its lengths and turns; `None` for parts beyond the limit.
     pub part: Option<Part>,
 }
 
@@ -70,6 +70,8 @@ pub struct DrawnPart {
     pub net: Nanos,
     /// From its first entry to its last exit.
     pub gross: Nanos,
+    /// The number of stretches of time that it sums.
+    pub turns: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -285,6 +287,7 @@ impl<'m> PictureBuilder<'m> {
                     sort: self.sort(culprit, part),
                     net: part.net,
                     gross: part.gross,
+                    turns: part.turns,
                 });
             }
         }
@@ -310,6 +313,7 @@ impl<'m> PictureBuilder<'m> {
             let part = Part {
                 net: Nanos::ZERO,
                 gross: Nanos::ZERO,
+                turns: 1,
                 ..part.clone()
             };
             self.sorts.push(PartSort {

@@ -189,6 +189,7 @@ impl Redactor {
             moved_from: part.moved_from,
             net: part.net,
             gross: part.gross,
+            turns: part.turns,
             placement: part.placement,
             confidence: part.confidence,
             evidence: subject::evidence(&part.evidence),

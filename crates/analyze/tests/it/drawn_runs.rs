@@ -53,6 +53,7 @@ fn the_largest_part_is_the_first_of_equals() {
                 sort,
                 net: Nanos(*net),
                 gross: Nanos(100),
+                turns: 1,
             })
             .collect();
         let (start, length) = (Nanos(0), Nanos(100));

@@ -1,7 +1,7 @@
 //! Memory limit: the oldest slices become sums.
 //!
 //! Only a picture needs the order of slices between two marks. So the slices of each culprit there are joined: the sums
-//! stay exact, but positions are lost, and each such slice has a flag.
+//! stay exact, but positions are lost, and each such slice says how many it sums.
 
 use super::frame::{Class, Frame, NONE, Outcome};
 use super::names::CommId;
@@ -49,6 +49,15 @@ struct Sum {
     root: Frame,
     leaf: Frame,
     length: Ticks,
+    /// The number of slices summed.
+    turns: u32,
+}
+
+impl Sum {
+    fn add(&mut self, length: Ticks, turns: u32) {
+        self.length = self.length + length;
+        self.turns = self.turns.saturating_add(turns);
+    }
 }
 
 /// Folds all slices but the newest, span by span between marks. The first slice of a span stays, because its mark may
@@ -145,7 +154,9 @@ impl Rebuilt {
         };
         let mut sums: Vec<Sum> = Vec::new();
         let mut known: HashMap<Culprit, usize> = HashMap::new();
-        for slice in ring.slices.range(from..to) {
+        // A slice without length is none to a window either.
+        let some = |slice: &&Slice| slice.length() > Ticks(0);
+        for slice in ring.slices.range(from..to).filter(some) {
             let mut root = slice.frame;
             while ring.frame(root).parent != NONE {
                 root = ring.frame(root).parent;
@@ -158,16 +169,14 @@ impl Rebuilt {
                     root: key.root(root),
                     leaf: key.leaf(leaf),
                     length: Ticks(0),
+                    turns: 0,
                 });
                 sums.len() - 1
             });
-            sums[index].length = sums[index].length + slice.length();
+            sums[index].add(slice.length(), slice.turns());
         }
         let mut start = start;
-        for sum in most_are_named(sums)
-            .into_iter()
-            .filter(|sum| sum.length > Ticks(0))
-        {
+        for sum in most_are_named(sums) {
             let end = start + sum.length;
             let mut frame = self.frames.len() as u32;
             self.frames.push(Frame {
@@ -192,7 +201,7 @@ impl Rebuilt {
                 frame,
                 began: None,
                 ended: None,
-                folded: true,
+                sums: sum.turns,
             });
             start = end;
         }
@@ -275,10 +284,11 @@ fn most_are_named(sums: Vec<Sum>) -> Vec<Sum> {
                 root,
                 leaf,
                 length: Ticks(0),
+                turns: 0,
             });
             kept.len() - 1
         });
-        kept[index].length = kept[index].length + sum.length;
+        kept[index].add(sum.length, sum.turns);
     }
     kept
 }

@@ -252,7 +252,7 @@ impl Machine {
             frame: self.ring.top(),
             began: self.began,
             ended: None,
-            folded: false,
+            sums: 0,
         }
     }
 
@@ -285,7 +285,7 @@ impl Machine {
             frame: self.ring.top(),
             began: self.began,
             ended,
-            folded: false,
+            sums: 0,
         };
         self.since = at;
         self.ring.is_recording().then(|| self.ring.keep(slice))
@@ -523,7 +523,7 @@ impl Machine {
                 frame: turn,
                 began,
                 ended: began,
-                folded: false,
+                sums: 0,
             });
         }
         self.inferred = Some(Inferred { from, slice });

@@ -132,7 +132,9 @@ impl Ring {
     /// A slice by its number, unless it is gone or folded.
     pub(super) fn slice_mut(&mut self, number: u64) -> Option<&mut Slice> {
         let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.slices.get_mut(index).filter(|slice| !slice.folded)
+        self.slices
+            .get_mut(index)
+            .filter(|slice| !slice.is_folded())
     }
 
     pub(super) fn open(&mut self, at: Ticks) -> Mark {

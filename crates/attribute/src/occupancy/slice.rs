@@ -14,8 +14,8 @@ pub(crate) struct Slice {
     pub(crate) began: Option<Beside>,
     /// The record that ended it; `None` if it ends with the window.
     pub(crate) ended: Option<Beside>,
-    /// Whether it sums many short ones of its culprit: its length is exact, its position is not.
-    pub(crate) folded: bool,
+    /// The number of slices of one culprit that it sums: its length is exact, its position is not. 0: it is no sum.
+    pub(crate) sums: u32,
 }
 
 const _: () = assert!(size_of::<Slice>() <= 32);
@@ -23,5 +23,15 @@ const _: () = assert!(size_of::<Slice>() <= 32);
 impl Slice {
     pub(crate) fn length(&self) -> Ticks {
         self.end.since(self.start)
+    }
+
+    /// Whether it is a sum, even if only of one slice.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.sums > 0
+    }
+
+    /// The number of stretches that it stands for.
+    pub(crate) fn turns(&self) -> u32 {
+        self.sums.max(1)
     }
 }

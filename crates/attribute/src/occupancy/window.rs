@@ -85,7 +85,7 @@ impl Window {
             frame,
             began: None,
             ended: None,
-            folded: false,
+            sums: 0,
         };
         self.slices.insert(0, slice);
         self.from = from;
@@ -189,7 +189,7 @@ impl Window {
         Ticks(
             self.slices
                 .iter()
-                .filter(|slice| slice.folded)
+                .filter(|slice| slice.is_folded())
                 .map(|slice| slice.length().0)
                 .sum(),
         )
@@ -260,7 +260,7 @@ mod tests {
                 frame: 0,
                 began,
                 ended,
-                folded: false,
+                sums: 0,
             });
             let found = window.slices.first();
             found.map(|s| (s.start.0, s.end.0, s.began.is_some(), s.ended.is_some()))
@@ -321,7 +321,7 @@ mod tests {
             frame: 0,
             began: None,
             ended: None,
-            folded: false,
+            sums: 0,
         });
         let before = whole.clone();
         whole.begin_at(Ticks(100));

@@ -57,6 +57,7 @@ impl Cpu {
             end,
             fate,
             turn,
+            sums,
         } in pieces
         {
             let length = end.since(start);
@@ -82,7 +83,7 @@ impl Cpu {
                     };
                     *sum = *sum + length;
                     let stall = self.stall_from(start, victim, settings, finished);
-                    stall.extend(end, &culprit, phase, settings.rate);
+                    stall.extend(end, &culprit, phase, sums, settings.rate);
                     continue;
                 }
                 CpuState::Own(thread) => {

@@ -33,12 +33,13 @@ impl PassiveStall {
         }
     }
 
-    /// Extends it to `until`: this culprit had the CPU.
+    /// Extends it to `until`: this culprit had the CPU. `sums`: as in a piece.
     pub(super) fn extend(
         &mut self,
         until: Ticks,
         culprit: &Arc<Culprit>,
         phase: Phase,
+        sums: u32,
         rate: TickRate,
     ) {
         // Differences of rounded sums, so that the parts sum to the rounded whole.
@@ -55,13 +56,14 @@ impl PassiveStall {
                 evidence,
             },
             net,
+            sums,
         );
     }
 
     /// Extends it to `until` by time between two records, too short for other activity.
     pub(super) fn bridge(&mut self, until: Ticks, rate: TickRate) {
         let between = Subject::verdict(Verdict::BetweenEvents);
-        self.extend(until, &between.into(), Phase::Interrupted, rate);
+        self.extend(until, &between.into(), Phase::Interrupted, 0, rate);
     }
 
     /// Withholds the verdict, because records before its end are missing for this reason.

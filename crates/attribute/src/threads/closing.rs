@@ -33,8 +33,8 @@ pub(super) struct Tail {
     /// The index in `culprits`, by slice.
     numbers: Vec<u32>,
     culprits: Vec<(Culprit, Evidence)>,
-    /// By culprit: the sum of the slices from `summed` on.
-    sums: Vec<Ticks>,
+    /// By culprit: the length and the number of stretches of the slices from `summed` on.
+    sums: Vec<(Ticks, u32)>,
     summed: usize,
     /// Maximum of slices for one wait.
     share: usize,
@@ -83,7 +83,7 @@ impl Tail {
             })
         };
         let numbers = slices.iter().map(number).collect();
-        let (sums, summed) = (vec![Ticks(0); culprits.len()], slices.len());
+        let (sums, summed) = (vec![(Ticks(0), 0); culprits.len()], slices.len());
         Tail {
             slices,
             turns,
@@ -123,8 +123,9 @@ impl Tail {
             };
         }
         for at in (first..self.summed).rev() {
-            let sum = &mut self.sums[self.numbers[at] as usize];
-            *sum = *sum + self.slices[at].end.since(self.slices[at].start);
+            let (sum, slice) = (&mut self.sums[self.numbers[at] as usize], &self.slices[at]);
+            sum.0 = sum.0 + slice.end.since(slice.start);
+            sum.1 = sum.1.saturating_add(slice.turns());
         }
         self.summed = self.summed.min(first);
         Common {
@@ -140,7 +141,8 @@ impl Tail {
         let sums = sums.map(|((culprit, evidence), sum)| Sum {
             culprit,
             evidence,
-            length: *sum,
+            length: sum.0,
+            turns: sum.1,
         });
         laid_out(self.slices[first].start, sums, most)
     }

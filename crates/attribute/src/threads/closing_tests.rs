@@ -90,7 +90,7 @@ fn crowd_of(threads: i32, followed: &[i32], turns: u64) -> (ThreadFollower, Tick
 }
 
 /// The content of an episode, without the numbers of its turns.
-fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> {
+fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, u32, bool)> {
     let before = std::iter::once(None).chain(episode.slices.iter().map(|slice| Some(slice.turn)));
     let slices = episode.slices.iter().zip(before);
     slices
@@ -101,6 +101,7 @@ fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, bool)> 
                 slice.end,
                 culprit,
                 evidence,
+                slice.sums,
                 before == Some(slice.turn),
             )
         })
@@ -179,6 +180,8 @@ fn a_crowd_that_waits_at_the_end_has_bounded_cost_and_exact_sums() {
         .find(|episode| episode.thread.tid == 3999)
         .unwrap();
     assert_eq!(sums(together), sums(&alone));
+    let turns = |episode: &Episode| -> u32 { episode.slices.iter().map(Slice::turns).sum() };
+    assert_eq!(turns(together), turns(&alone));
     assert!(
         follower.folded() > Ticks(0),
         "that only sums are kept is counted"
@@ -190,11 +193,11 @@ fn a_crowd_that_waits_at_the_end_has_bounded_cost_and_exact_sums() {
 fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
     // These have no turn, or one in the first third.
     let followed: Vec<i32> = (19_999..=20_000).chain(4_001..=4_002).collect();
-    let (mut alone, end) = crowd_of(20_000, &followed, 14_000);
+    let (mut alone, end) = crowd_of(20_000, &followed, 12_500);
     for tid in &followed {
         alone.end_wait(*tid, end, &Names);
     }
-    let (mut together, _) = crowd_of(20_000, &followed, 14_000);
+    let (mut together, _) = crowd_of(20_000, &followed, 12_500);
     together.finish(end, &Names);
     let slices: Vec<usize> = together
         .take_episodes()
@@ -225,6 +228,7 @@ fn turns_of(tids: &[i32]) -> Vec<Slice> {
             culprit: Arc::new(culprit.into()),
             evidence,
             turn,
+            sums: 0,
         }
     };
     tids.iter().enumerate().map(slice).collect()

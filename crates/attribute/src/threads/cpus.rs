@@ -214,7 +214,7 @@ impl Cpus {
     ) -> Seen {
         let (slices, window) = self.peek_window(cpu, mark, times, false, asking);
         let begins = |slice: &&crate::occupancy::Slice| {
-            !slice.folded && window.frame(window.root(slice.frame)).start == slice.start
+            !slice.is_folded() && window.frame(window.root(slice.frame)).start == slice.start
         };
         let starts = window.slices.iter().filter(begins).map(|slice| slice.start);
         let turns = starts.filter_map(|start| {
@@ -223,7 +223,7 @@ impl Cpus {
                 .ok()
         });
         let turns = turns.collect();
-        let folded = window.slices.iter().filter(|slice| slice.folded);
+        let folded = window.slices.iter().filter(|slice| slice.is_folded());
         let folded = folded.map(|slice| (slice.start, slice.length())).collect();
         Seen {
             slices,

@@ -88,6 +88,7 @@ impl Episode {
                 culprit,
                 evidence,
                 turn,
+                sums: 0,
             });
         }
         let base = self.slices.last().map_or(0, |slice| slice.turn + 1);
@@ -124,7 +125,8 @@ impl Episode {
                 moved_from: self.migrated_from,
                 evidence,
             };
-            sums.add(key, at(slice.end).saturating_sub(at(slice.start)));
+            let net = at(slice.end).saturating_sub(at(slice.start));
+            sums.add(key, net, slice.sums);
         }
         (
             stall,
@@ -151,6 +153,7 @@ mod tests {
                 culprit,
                 evidence: Evidence::ThreadRecords,
                 turn: *turn,
+                sums: 0,
             }
         });
         let slices: Vec<Slice> = slices.collect();

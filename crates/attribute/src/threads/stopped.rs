@@ -54,6 +54,7 @@ impl ThreadFollower {
                 culprit: Arc::new(culprit.into()),
                 evidence: Evidence::LeavingState,
                 turn: 0,
+                sums: 0,
             }],
             waker: None,
         }

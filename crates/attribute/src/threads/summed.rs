@@ -40,6 +40,8 @@ pub(super) struct Sum<'a> {
     pub(super) culprit: &'a Culprit,
     pub(super) evidence: &'a Evidence,
     pub(super) length: Ticks,
+    /// The number of stretches that it sums.
+    pub(super) turns: u32,
 }
 
 /// A sum, and its index in order of appearance.
@@ -52,15 +54,9 @@ pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
     };
     // A sum of several turns has no single sender.
     let mut places: KeyedMap<(&Subject, &Evidence), usize> = KeyedMap::default();
-    let mut sums: Vec<(Culprit, &Evidence, Ticks)> = Vec::new();
-    for Slice {
-        start,
-        end,
-        culprit,
-        evidence,
-        ..
-    } in slices
-    {
+    let mut sums: Vec<(Culprit, &Evidence, Ticks, u32)> = Vec::new();
+    for slice in slices {
+        let (culprit, evidence) = (&slice.culprit, &slice.evidence);
         let place = *places
             .entry((&culprit.subject, evidence))
             .or_insert(sums.len());
@@ -72,14 +68,17 @@ pub(super) fn summed(slices: &[Slice]) -> Vec<Slice> {
                 },
                 evidence,
                 Ticks(0),
+                0,
             ));
         }
-        sums[place].2 = sums[place].2 + end.since(*start);
+        sums[place].2 = sums[place].2 + slice.end.since(slice.start);
+        sums[place].3 = sums[place].3.saturating_add(slice.turns());
     }
-    let sums = sums.iter().map(|(culprit, evidence, length)| Sum {
+    let sums = sums.iter().map(|(culprit, evidence, length, turns)| Sum {
         culprit,
         evidence,
         length: *length,
+        turns: *turns,
     });
     laid_out(first.start, sums, FEWEST_CULPRITS)
 }
@@ -100,8 +99,11 @@ pub(super) fn laid_out<'a>(
     }
     let rest = threads.split_off(most.min(threads.len()));
     let all = others.into_iter().chain(threads);
-    let mut found: Vec<(Culprit, Evidence, Ticks)> = all
-        .map(|(_, sum)| (sum.culprit.clone(), sum.evidence.clone(), sum.length))
+    let mut found: Vec<(Culprit, Evidence, (Ticks, u32))> = all
+        .map(|(_, sum)| {
+            let whole = (sum.length, sum.turns);
+            (sum.culprit.clone(), sum.evidence.clone(), whole)
+        })
         .collect();
     let rest = by_process(rest.into_iter().map(|(_, sum)| sum), most);
     found.extend(
@@ -109,7 +111,8 @@ pub(super) fn laid_out<'a>(
             .map(|(subject, sum)| (subject.into(), Evidence::ThreadRecords, sum)),
     );
     let mut start = start;
-    let slice = |(turn, (culprit, evidence, length)): (usize, (Culprit, Evidence, Ticks))| {
+    let slice = |(turn, found): (usize, (Culprit, Evidence, (Ticks, u32)))| {
+        let (culprit, evidence, (length, turns)) = found;
         let (end, culprit) = (start + length, Arc::new(culprit.into()));
         Slice {
             start: std::mem::replace(&mut start, end),
@@ -117,20 +120,27 @@ pub(super) fn laid_out<'a>(
             culprit,
             evidence,
             turn,
+            sums: turns,
         }
     };
     found.into_iter().enumerate().map(slice).collect()
 }
 
-/// Sums threads by process, longest first: the `most` largest, and all others in one.
-fn by_process<'a>(threads: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<(Subject, Ticks)> {
-    let mut sums: BTreeMap<Subject, Ticks> = BTreeMap::new();
+/// Sums threads by process, longest first: the `most` largest, and all others in one. Each with its length and number
+/// of stretches.
+fn by_process<'a>(
+    threads: impl Iterator<Item = Sum<'a>>,
+    most: usize,
+) -> Vec<(Subject, (Ticks, u32))> {
+    let plus =
+        |sum: (Ticks, u32), more: (Ticks, u32)| (sum.0 + more.0, sum.1.saturating_add(more.1));
+    let mut sums: BTreeMap<Subject, (Ticks, u32)> = BTreeMap::new();
     for thread in threads {
         let sum = sums.entry(several(&thread.culprit.subject)).or_default();
-        *sum = *sum + thread.length;
+        *sum = plus(*sum, (thread.length, thread.turns));
     }
-    let mut sums: Vec<(Subject, Ticks)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sum)| Reverse(*sum));
+    let mut sums: Vec<(Subject, (Ticks, u32))> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, (length, _))| Reverse(*length));
     let others = sums.split_off(most.min(sums.len()));
     if !others.is_empty() {
         let rest = Subject::Thread(Task {
@@ -139,7 +149,9 @@ fn by_process<'a>(threads: impl Iterator<Item = Sum<'a>>, most: usize) -> Vec<(S
         });
         sums.push((
             rest,
-            others.iter().fold(Ticks(0), |all, (_, sum)| all + *sum),
+            others
+                .iter()
+                .fold((Ticks(0), 0), |all, (_, sum)| plus(all, *sum)),
         ));
     }
     sums
@@ -180,6 +192,7 @@ mod tests {
             culprit: Arc::new(culprit.into()),
             evidence,
             turn,
+            sums: 0,
         }
     }
 
@@ -207,6 +220,9 @@ mod tests {
             of(Some(99)).map(|one| one.end.since(one.start)),
             Some(Ticks(200))
         );
+        assert_eq!(of(Some(99)).map(|one| one.sums), Some(2));
+        let turns = |slices: &[Slice]| slices.iter().map(Slice::turns).sum::<u32>();
+        assert_eq!(turns(&result), turns(&slices));
         assert!(
             of(Some(0)).is_none() && of(None).is_some(),
             "the others are one row of their process"

@@ -5,6 +5,7 @@ use super::numbered::CulpritNo;
 use crate::costs::{Edge, EdgeCosts};
 use crate::culprits::{self, EdgeVerdict, Host};
 use crate::occupancy::{Outcome, Slice};
+use crate::part_sums::turns;
 use jitterscope_model::{
     Attribution, Confidence, CulpritKind, Evidence, Nanos, Part, Placement, Stall, TickRate, Ticks,
     Verdict,
@@ -18,6 +19,8 @@ const USUAL_PARTS: usize = 16;
 struct Piece {
     start: Ticks,
     end: Ticks,
+    /// The number of stretches that it sums, whose order is lost. 0: it is one stretch.
+    sums: u32,
     culprit: CulpritNo,
     placement: Placement,
     confidence: Confidence,
@@ -66,7 +69,10 @@ pub(crate) fn split(
                 };
                 if certain.end > certain.start {
                     match pieces.last_mut().filter(|_| owner == last) {
-                        Some(piece) => piece.end = certain.end,
+                        Some(piece) => {
+                            piece.end = certain.end;
+                            piece.sums = piece.sums.saturating_add(slice.sums);
+                        }
                         None => pieces.push(inside(at, &certain, named)),
                     }
                 }
@@ -111,6 +117,7 @@ fn inside(owner: u32, slice: &Slice, named: &Named<'_>) -> Piece {
     Piece {
         start: slice.start,
         end: slice.end,
+        sums: slice.sums,
         culprit: named.culprit_no(owner),
         placement: Placement::Inside,
         confidence,
@@ -128,7 +135,7 @@ fn edge_pieces(
 ) {
     // A folded slice also lies between records.
     let edge = edge_of(slice).unwrap_or(Edge::HoleOther);
-    let neighbour = neighbour(edge, slice, named).filter(|_| !slice.folded);
+    let neighbour = neighbour(edge, slice, named).filter(|_| !slice.is_folded());
     let granted = if neighbour.is_some() {
         costs.grant(edge, slice.length())
     } else {
@@ -157,6 +164,7 @@ fn edge_pieces(
         .map(|culprit| Piece {
             start: grant.0,
             end: grant.1,
+            sums: slice.sums,
             culprit,
             placement,
             confidence: Confidence::Medium,
@@ -165,6 +173,7 @@ fn edge_pieces(
     let piece = |(start, end): (Ticks, Ticks), verdict: EdgeVerdict| Piece {
         start,
         end,
+        sums: slice.sums,
         culprit: named.verdict(verdict.verdict),
         placement,
         confidence: verdict.confidence,
@@ -221,7 +230,7 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
     let mut parts: Vec<Part> = Vec::with_capacity(usual);
     // Each part's culprit, whether the host may have had that time, and the length of its longest piece.
     let mut places: Vec<((CulpritNo, bool), Ticks)> = Vec::with_capacity(usual);
-    let mut start = Nanos::ZERO;
+    let (mut start, mut last) = (Nanos::ZERO, None);
     for piece in pieces {
         let end = at(piece.end);
         let net = end.saturating_sub(start);
@@ -239,6 +248,10 @@ fn parts(pieces: &[Piece], stall: &Stall, named: &Named<'_>, rate: TickRate) -> 
             });
         let (part, (_, longest)) = (&mut parts[place], &mut places[place]);
         part.net += net;
+        part.turns = part
+            .turns
+            .saturating_add(turns(piece.sums, last == Some(place)));
+        last = Some(place);
         if piece.placement != Placement::Inside {
             part.gross += net;
         }
@@ -273,6 +286,7 @@ fn new_part(piece: &Piece, named: &Named<'_>) -> Part {
         piece.evidence.clone(),
     );
     Part {
+        turns: 0,
         placement: piece.placement,
         confidence: piece.confidence,
         ..part

@@ -5,7 +5,8 @@
 //! earlier turn, and the kernel's own path from the wake-up to the victim's next instruction.
 
 use crate::culprits::{self, Naming, Unschedulable, UnschedulableTurns, Waits};
-use crate::occupancy::{Class, Frame, Outcome, Record, Window};
+use crate::occupancy::{Class, Frame, Outcome, Record, Slice, Window};
+use crate::part_sums::turns;
 use jitterscope_model::{
     About, Attribution, Confidence, Culprit, Evidence, Meanwhile, Part, Phase, Placement, Stall,
     Subject, TickRate, Ticks, Verdict,
@@ -44,6 +45,7 @@ pub(crate) fn split(
         from: stall.start,
         rate,
         start: stall.start,
+        last: None,
         found: Vec::new(),
     };
     let changes = changes(stall, window, wakings);
@@ -58,10 +60,10 @@ pub(crate) fn split(
             victim = change.to(victim);
         }
         while let Some(change) = changes.next_if(|change| change.at < slice.end) {
-            parts.until(change.at, &occupant, victim, naming);
+            parts.until(change.at, slice, &occupant, victim, naming);
             victim = change.to(victim);
         }
-        parts.until(slice.end, &occupant, victim, naming);
+        parts.until(slice.end, slice, &occupant, victim, naming);
     }
     Attribution {
         stall: stall.id,
@@ -261,25 +263,43 @@ struct Parts {
     start: Ticks,
     from: Ticks,
     rate: TickRate,
+    /// The index of the part that the time before `from` belongs to.
+    last: Option<usize>,
     found: Vec<Part>,
 }
 
 impl Parts {
-    /// Assigns the time since the last call to the current occupant.
-    fn until(&mut self, to: Ticks, occupant: &Occupant<'_>, victim: Victim, naming: &Naming<'_>) {
+    /// Assigns the time since the last call to the occupant of the current slice.
+    fn until(
+        &mut self,
+        to: Ticks,
+        slice: &Slice,
+        occupant: &Occupant<'_>,
+        victim: Victim,
+        naming: &Naming<'_>,
+    ) {
         if to <= self.from {
             return;
         }
         // Differences of rounded sums, so that the parts sum to the rounded whole.
         let elapsed = |at: Ticks| self.rate.nanos(at.since(self.start));
         let net = elapsed(to).saturating_sub(elapsed(self.from));
+        // A slice counts only once.
+        let sums = if self.from <= slice.start {
+            slice.sums
+        } else {
+            0
+        };
         self.from = to;
         let (phase, culprit) = occupant.verdict(victim, naming);
-        let same =
-            |part: &&mut Part| part.phase.as_ref() == Some(&phase) && *part.culprit == culprit;
-        if let Some(known) = self.found.iter_mut().find(same) {
+        let same = |part: &Part| part.phase.as_ref() == Some(&phase) && *part.culprit == culprit;
+        let place = self.found.iter().position(same);
+        let goes_on = place.is_some() && place == self.last;
+        self.last = Some(place.unwrap_or(self.found.len()));
+        if let Some(known) = place.map(|place| &mut self.found[place]) {
             known.net += net;
             known.gross += net;
+            known.turns = known.turns.saturating_add(turns(sums, goes_on));
             return;
         }
         let known = !matches!(occupant, Occupant::NotSeen | Occupant::Unrecorded(_));
@@ -298,6 +318,7 @@ impl Parts {
         let evidence = evidence.unwrap_or(Evidence::WakeupRecords);
         let part = Part::inside(culprit, net, evidence).in_phase(phase);
         self.found.push(Part {
+            turns: turns(sums, false),
             placement,
             confidence,
             ..part

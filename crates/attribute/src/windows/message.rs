@@ -32,6 +32,7 @@ struct Piece {
     culprit: Arc<SharedCulprit>,
     moved_from: Option<CpuId>,
     evidence: Evidence,
+    sums: u32,
 }
 
 impl Piece {
@@ -45,6 +46,7 @@ impl Piece {
             culprit,
             moved_from: None,
             evidence: Evidence::MessageTimes,
+            sums: 0,
         }
     }
 }
@@ -124,6 +126,7 @@ fn cover<'e>(
                 culprit: slice.culprit,
                 moved_from: episode.migrated_from,
                 evidence: slice.evidence,
+                sums: slice.sums,
             });
         }
     }
@@ -158,6 +161,7 @@ fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
         phase,
         moved_from,
         evidence,
+        sums: of,
     } in pieces
     {
         let key = PartKey {
@@ -166,7 +170,7 @@ fn parts(pieces: &[Piece], start: Ticks, rate: TickRate) -> Vec<Part> {
             moved_from: *moved_from,
             evidence,
         };
-        sums.add(key, at(*end).saturating_sub(at(*start)));
+        sums.add(key, at(*end).saturating_sub(at(*start)), *of);
     }
     sums.into_parts()
 }

@@ -87,7 +87,7 @@ impl<'a> Named<'a> {
         let spins = naming.senders.is_spinner(naming.victim);
         let withheld = culprits::withheld(window, naming.victim, waits, spins, rate);
         let mut folded = Vec::new();
-        for slice in window.slices.iter().filter(|slice| slice.folded) {
+        for slice in window.slices.iter().filter(|slice| slice.is_folded()) {
             let frame = slice.frame as usize;
             if folded.len() <= frame {
                 folded.resize(frame + 1, false);
@@ -129,7 +129,7 @@ impl<'a> Named<'a> {
     fn may_be_hosts(&self, slice: &Slice, owner: u32) -> bool {
         matches!(self.frame(owner).class, Class::Turn | Class::Work)
             && !self.is_kept_away(owner)
-            && !slice.folded
+            && !slice.is_folded()
     }
 
     /// The time of a slice that may be the host's, and why, in order. What the scheduler charged no thread for says it

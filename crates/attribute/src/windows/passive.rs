@@ -9,7 +9,7 @@
 //! time counts as the thread's own. So does a page fault, which has no exit record.
 
 use super::{Named, holder, wait};
-use crate::occupancy::Class;
+use crate::occupancy::{Class, Slice};
 use jitterscope_model::{Culprit, Phase, ThreadRef, Ticks};
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub(crate) struct Piece {
     pub(crate) fate: CpuState,
     /// Pieces of the same turn, interrupt or softirq have the same number within their window.
     pub(crate) turn: usize,
+    /// The number of stretches that it sums, whose order is lost. 0: it is one stretch.
+    pub(crate) sums: u32,
 }
 
 /// A thread that waits for the CPU, and the reason.
@@ -75,10 +77,10 @@ pub(crate) fn pieces(
         }
         let (mut from, has) = (slice.start, Has::of(slice.frame, named, &belongs));
         while let Some(change) = changes.next_if(|change| change.at < slice.end) {
-            found.add(from, change.at, &has, waiting);
+            found.add((from, change.at), slice, &has, waiting);
             (from, waiting) = (change.at, change.waiting.as_ref());
         }
-        found.add(from, slice.end, &has, waiting);
+        found.add((from, slice.end), slice, &has, waiting);
     }
     found.found
 }
@@ -125,10 +127,19 @@ struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    fn add(&mut self, start: Ticks, end: Ticks, has: &Has, waiting: Option<&Waiting>) {
+    /// Adds the time of a slice, or a part of it.
+    fn add(
+        &mut self,
+        (start, end): (Ticks, Ticks),
+        slice: &Slice,
+        has: &Has,
+        waiting: Option<&Waiting>,
+    ) {
         if end <= start {
             return;
         }
+        // A slice counts only once.
+        let sums = if start == slice.start { slice.sums } else { 0 };
         let none = self.named.window.frames.len();
         let culprit_and_turn = |owner: u32| {
             (
@@ -173,12 +184,16 @@ impl Pieces<'_> {
             .last_mut()
             .filter(|last| last.fate == fate && last.turn == turn)
         {
-            Some(last) => last.end = end,
+            Some(last) => {
+                last.end = end;
+                last.sums = last.sums.saturating_add(sums);
+            }
             None => self.found.push(Piece {
                 start,
                 end,
                 fate,
                 turn,
+                sums,
             }),
         }
     }

@@ -50,7 +50,7 @@ fn window(frames: Vec<Frame>, slices: &[(u64, u32)], until: u64) -> Window {
         frame,
         began: None,
         ended: None,
-        folded: false,
+        sums: 0,
     };
     let slices: Vec<Slice> = slices.iter().zip(ends).map(slice).collect();
     Window {

@@ -114,7 +114,7 @@ struct Ended {
 impl Ended {
     /// `from`: ignores earlier records.
     fn of(window: &Window, from: Ticks, asked: &Throttling<'_>) -> Ended {
-        let folded = window.slices.iter().any(|slice| slice.folded);
+        let folded = window.slices.iter().any(|slice| slice.is_folded());
         let unthrottles = |frame: &&Frame| {
             matches!(frame.class, Class::HrtimerFunction | Class::Call)
                 && UNTHROTTLES.contains(&&*asked.resolver.function(KernelAddr(frame.subject)))

@@ -17,6 +17,15 @@ pub struct Slice {
     pub evidence: Evidence,
     /// Number of the turn within its episode: slices that are separated by an interrupt belong to one turn.
     pub turn: usize,
+    /// The number of stretches that it sums, whose order is lost. 0: it is one stretch.
+    pub sums: u32,
+}
+
+impl Slice {
+    /// The number of stretches that it stands for.
+    pub(crate) fn turns(&self) -> u32 {
+        self.sums.max(1)
+    }
 }
 
 /// The owner of a frame in a wait.
@@ -53,19 +62,24 @@ pub(crate) fn slices(named: &Named<'_>, cache: &mut CulpritCache) -> Vec<Slice> 
         };
         let owner = named.owner(slice);
         let perhaps = owner.map_or_else(Vec::new, |owner| named.perhaps_hosts(slice, owner));
+        let sums = slice.sums;
         let mut add = |start: Ticks, end: Ticks, evidence: &Evidence| {
             let is_same = |last: &&mut Slice| {
                 last.turn == turn && last.culprit == culprit && last.evidence == *evidence
             };
             match found.last_mut().filter(is_same) {
                 _ if start >= end => {}
-                Some(last) => last.end = end,
+                Some(last) => {
+                    last.end = end;
+                    last.sums = last.sums.saturating_add(sums);
+                }
                 None => found.push(Slice {
                     start,
                     end,
                     culprit: Arc::clone(&culprit),
                     evidence: evidence.clone(),
                     turn,
+                    sums,
                 }),
             }
         };

@@ -273,14 +273,12 @@ pub fn stall_of(
     let Some(worst) = summary.worst.first() else {
         return Ok(None);
     };
-    let rows = stored
-        .and_then(|of| stall_timeline(reader, &of).ok())
-        .unwrap_or_default();
-    let rows = if redact.on { redacted(rows) } else { rows };
+    let rows = stored.and_then(|of| stall_timeline(reader, &of).ok());
+    let rows = if redact.on { rows.map(redacted) } else { rows };
     Ok(Some(html::stall(
         &reader.manifest().probe.kind,
         worst,
-        &rows,
+        rows.as_deref(),
     )))
 }
 

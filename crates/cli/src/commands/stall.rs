@@ -68,7 +68,9 @@ pub fn print_stall(
         Some(stall) => stall,
         None => find(&run, worst)?,
     };
-    let (rows, problem) = match stall_timeline(&run, &stall) {
+    let timeline = stall_timeline(&run, &stall);
+    let order_lost = timeline.is_err();
+    let (rows, problem) = match timeline {
         // The name of that verdict says it already.
         Ok(rows) if rows.is_empty() && is_of(worst, Verdict::NoEventInVm) => (rows, None),
         Ok(rows) if rows.is_empty() => (
@@ -102,6 +104,7 @@ pub fn print_stall(
         start_realtime_ns: worst.start_realtime_ns,
         start_offset: worst.start_offset_ns,
         rows: if redact.on { redacted(rows) } else { rows },
+        order_lost,
         parts: worst.parts.clone(),
         remarks,
     };
@@ -111,6 +114,7 @@ pub fn print_stall(
             stall: worst,
             victim: &view.victim,
             frames: &view.rows,
+            order_lost,
             remarks: &view.remarks,
         })
     } else {
@@ -215,6 +219,8 @@ struct StallJson<'a> {
     stall: &'a WorstStall,
     victim: &'a str,
     frames: &'a [TimelineRow],
+    /// Whether the trace is gone or unreadable.
+    order_lost: bool,
     remarks: &'a [String],
 }
 

@@ -147,6 +147,10 @@ fn own(run: &RunReader) -> BTreeMap<(&'static str, &'static str), u128> {
             if part.gross != part.net {
                 add("gross_ns", part.gross.0);
             }
+            // Null if it is 1.
+            if part.turns != 1 {
+                add("turns", part.turns.into());
+            }
         }
     }
     for row in run.intervals().unwrap().map(Result::unwrap) {

@@ -35,8 +35,7 @@ pub enum ReplayError {
     Taken(#[from] SinkError),
     /// There is a trace, but this part was not kept.
     #[error(
-        "the raw trace around this stall was not kept: each line is the sum of its turns, their order is lost; raise \
-         --trace-limit (now {limit_mib} MiB) when recording"
+        "the raw trace around this stall was not kept; raise --trace-limit (now {limit_mib} MiB) when recording"
     )]
     NotKept {
         /// The limit in force.

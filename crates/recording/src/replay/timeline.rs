@@ -204,7 +204,9 @@ impl Frames<'_> {
             calls.extend(&page.calls);
             if page.role == TraceRole::Local {
                 events.extend(&page.events);
-                kept |= page.cpu == stall.cpu;
+                // Pages of the time before show who sent, not what ran.
+                let inside = page.first <= stall.end && stall.start <= page.last;
+                kept |= inside && page.cpu == stall.cpu;
             } else {
                 let renames =
                     |event: &&KernelEvent| matches!(event.kind, EventKind::TaskRename { .. });
@@ -243,6 +245,36 @@ impl Frames<'_> {
 mod tests {
     use super::*;
     use std::path::Path;
+
+    #[test]
+    fn a_stall_whose_own_pages_are_gone_has_no_frames_whatever_is_left_around_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/spin");
+        let run = RunReader::open(&folder).unwrap();
+        let context: TraceContext = run.trace_context().unwrap().unwrap();
+        let mut manifest = run.manifest().clone();
+        manifest.trace.complete = false;
+        let frames = Frames {
+            manifest: &manifest,
+            names: StoredNames::new(&context),
+        };
+        let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap();
+        let mut pages = Decoders::new(&context).unwrap().decoded(pages);
+        let inside = |page: &Decoded, stall: &Stall| {
+            page.cpu == stall.cpu && page.first <= stall.end && stall.start <= page.last
+        };
+        let before = |page: &Decoded, stall: &Stall| {
+            page.cpu == stall.cpu && page.last < stall.start && frames.around(stall).0 < page.last
+        };
+        let mut stalls = run.stalls().unwrap().map(Result::unwrap);
+        let shown = |stall: &Stall| {
+            pages.iter().any(|page| before(page, stall))
+                && frames.of(stall, &pages).is_ok_and(|rows| !rows.is_empty())
+        };
+        let stall = stalls.find(shown).unwrap();
+        pages.retain(|page| !inside(page, &stall));
+        let gone = frames.of(&stall, &pages);
+        assert!(matches!(gone, Err(ReplayError::NotKept { .. })), "{gone:?}");
+    }
 
     #[test]
     fn the_frames_of_many_stalls_are_those_of_each() {

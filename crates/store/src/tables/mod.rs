@@ -159,6 +159,11 @@ pub const SCHEMA: [Table; 5] = [
                 Column::U64OrNull,
                 "time including nested frames, null if equal to net_ns",
             ),
+            (
+                "turns",
+                Column::U32OrNull,
+                "stretches of time that it sums, null where that is 1",
+            ),
         ],
     ),
     (CULPRITS, &CULPRIT),

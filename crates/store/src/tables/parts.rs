@@ -13,6 +13,7 @@ pub(crate) struct PartRows {
     remark_id: UInt32Builder,
     net: UInt64Builder,
     gross: UInt64Builder,
+    turns: UInt32Builder,
 }
 
 impl PartRows {
@@ -29,6 +30,8 @@ impl PartRows {
         self.net.append_value(part.net.0);
         let gross = Some(part.gross).filter(|gross| *gross != part.net);
         self.gross.append_option(gross.map(|gross| gross.0));
+        self.turns
+            .append_option(Some(part.turns).filter(|turns| *turns != 1));
     }
 }
 
@@ -46,6 +49,7 @@ impl TableRows for PartRows {
             Arc::new(self.remark_id.finish()),
             Arc::new(self.net.finish()),
             Arc::new(self.gross.finish()),
+            Arc::new(self.turns.finish()),
         ]
     }
 }
@@ -57,6 +61,7 @@ pub(crate) struct StoredPart {
     pub(crate) remark: RemarkId,
     pub(crate) net: Nanos,
     pub(crate) gross: Nanos,
+    pub(crate) turns: u32,
 }
 
 /// The parts of a batch.
@@ -73,12 +78,19 @@ pub(crate) fn parts(batch: &Batch) -> Result<Vec<StoredPart>, String> {
             net.value(row)
         }
     };
+    let turns = batch.column_if_any::<UInt32Array>("turns")?;
+    let turns = |row| {
+        turns
+            .filter(|turns| turns.is_valid(row))
+            .map_or(1, |turns| turns.value(row))
+    };
     let part = |row| StoredPart {
         stall: StallId(id.value(row)),
         culprit: CulpritId(culprit.value(row)),
         remark: RemarkId(remark.value(row)),
         net: Nanos(net.value(row)),
         gross: Nanos(gross(row)),
+        turns: turns(row),
     };
     Ok((0..batch.len()).map(part).collect())
 }

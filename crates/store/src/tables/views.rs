@@ -27,7 +27,7 @@ create or replace view stalls as from {stalls};
 create or replace view intervals as from {intervals};
 create or replace view culprits as from {culprits};
 create or replace view attributions as
-select p.stall_id, p.net_ns, coalesce(p.gross_ns, p.net_ns) as gross_ns,
+select p.stall_id, p.net_ns, coalesce(p.gross_ns, p.net_ns) as gross_ns, coalesce(p.turns, 1) as turns,
   {of_remark},
   p.culprit_id, {of_culprit}
 from {parts} p

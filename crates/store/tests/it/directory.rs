@@ -103,6 +103,7 @@ fn part(name: &str, net: u64, sender: bool) -> Part {
             })
         }),
         moved_from: net.is_multiple_of(5).then_some(CpuId(3)),
+        turns: 1 + (net % 3) as u32,
         placement: Placement::Hole,
         confidence: Confidence::Low,
         others_stalled: net.is_multiple_of(7).then_some(2),

@@ -4,7 +4,7 @@
 //! column is stored in planes: the lowest bytes of all its numbers, then the next higher ones, up to the width of its
 //! largest number. The lowest bits of lengths are noise, and each plane compresses separately. In a `delta` column,
 //! each number is the difference to the previous one; `zigzag` numbers have their sign in the lowest bit. `length` is
-//! the difference to the sum of the stall's parts, normally zero. `net` and `around` are sorted by culprit, and within
+//! the difference to the sum of the stall's parts, normally zero. `net`, `around` and `turns` are sorted by culprit, and within
 //! a culprit by part, because values of one culprit are similar. `cpu` is the difference to the lane's.
 //! `web/src/data.ts` reads this format; both have the same version.
 
@@ -22,7 +22,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// The version of the format above; `web/src/data.ts` refuses others.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// The width of names of lanes, culprits and part properties, in columns; these are far fewer than rows.
 const NAME: usize = 96;
 
@@ -207,6 +207,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
             .iter()
             .map(|part| part.gross.saturating_sub(part.net).0),
     );
+    columns.plain("turns", grouped.iter().map(|part| part.turns.into()));
     let noun = chart_words::noun(run);
     let (texts, sorts) = sorts(&picture.sorts, noun);
     let header = Header {
@@ -401,6 +402,8 @@ struct StallRow {
     victim: String,
     parts: Vec<StallPart>,
     frames: Vec<FrameRow>,
+    /// Whether its trace is gone or unreadable.
+    order_lost: bool,
 }
 
 #[derive(Serialize)]
@@ -411,12 +414,13 @@ struct StallPart {
     text: String,
     net_ns: u64,
     around_ns: u64,
+    turns: u32,
 }
 
 /// One stall with its parts and frames as JSON, for a served page that does not have all of them. `probe`: the word of
-/// the run's probe.
+/// the run's probe; `rows`: `None` if the trace of the stall is gone or unreadable.
 #[must_use]
-pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
+pub fn stall(probe: &str, of: &WorstStall, rows: Option<&[TimelineRow]>) -> String {
     let noun = StallKind::of_probe(probe).noun();
     let part = |part: &Part| {
         let subject = &part.culprit.subject;
@@ -427,6 +431,7 @@ pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
             text: told_of(part, noun).join("; "),
             net_ns: part.net.0,
             around_ns: part.gross.saturating_sub(part.net).0,
+            turns: part.turns,
         }
     };
     let row = StallRow {
@@ -436,7 +441,12 @@ pub fn stall(probe: &str, of: &WorstStall, rows: &[TimelineRow]) -> String {
         cpu: of.cpu.0,
         victim: crate::style::tame(&of.victim),
         parts: of.parts.iter().map(part).collect(),
-        frames: rows.iter().map(FrameRow::with_key).collect(),
+        frames: rows
+            .unwrap_or_default()
+            .iter()
+            .map(FrameRow::with_key)
+            .collect(),
+        order_lost: rows.is_none(),
     };
     // Serialising cannot fail.
     serde_json::to_string(&row).unwrap_or_default()

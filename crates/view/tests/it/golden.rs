@@ -648,6 +648,7 @@ fn a_stall_as_a_timeline() {
                 frame(timer("tick_nohz_handler_with_a_long_suffix")),
             ),
         ],
+        order_lost: false,
         parts: vec![
             part(of_class("evil", 4242, SchedClass::RealTime(49)), 1_275_200),
             part(verdict(CulpritKind::Hypervisor, "late interrupt"), 11_204),
@@ -688,6 +689,57 @@ fn a_stall_as_a_timeline() {
         assert!(text.contains(from) && text.contains(to), "{text}");
         assert!(!text.contains("clock read"), "{text}");
     }
+}
+
+#[test]
+fn a_stall_without_its_trace_shows_how_many_turns_each_line_sums() {
+    let of = |subject, net, turns| Part {
+        turns,
+        ..part(subject, net)
+    };
+    let view = TimelineView {
+        stall: StallId(7),
+        cpu: CpuId(2),
+        kind: StallKind::of_probe("attach"),
+        victim: "worker (pid 40)".into(),
+        duration: Nanos(9_000_000),
+        start_realtime_ns: 1_795_213_189_826_000_000,
+        start_offset: Nanos(3_412_000_000),
+        rows: Vec::new(),
+        order_lost: true,
+        parts: vec![
+            of(
+                of_class("evil", 4242, SchedClass::RealTime(49)),
+                5_000_000,
+                1_200,
+            ),
+            of(
+                of_class("evil", 4243, SchedClass::RealTime(49)),
+                2_500_000,
+                34,
+            ),
+            of(timer("hrtimer_wakeup"), 1_499_000, 2),
+            of(Subject::Softirq(1), 1_000, 1),
+        ],
+        remarks: vec!["the raw trace around this stall was not kept".into()],
+    };
+    let text = timeline::render(&view, Style::default());
+    insta::assert_snapshot!(text);
+    // A single turn has no order.
+    let view = TimelineView {
+        parts: vec![of(Subject::Softirq(1), 9_000_000, 1)],
+        ..view
+    };
+    let text = timeline::render(&view, Style::default());
+    assert!(!text.contains("order") && !text.contains("sum"), "{text}");
+    // With its trace, its lines say nothing of sums.
+    let view = TimelineView {
+        parts: vec![of(Subject::Softirq(1), 9_000_000, 2)],
+        order_lost: false,
+        ..view
+    };
+    let text = timeline::render(&view, Style::default());
+    assert!(!text.contains("order") && !text.contains("sum"), "{text}");
 }
 
 fn message_times(plain: &[(u64, u64)]) -> MessageTimes {
@@ -900,6 +952,7 @@ fn calls_stand_among_the_frames_with_their_own_times() {
             row(2, 300, 500, call("refresh_cpu_vm_stats", 200, false, true)),
             row(1, 900, 1000, call("later", 100, false, false)),
         ],
+        order_lost: false,
         parts: Vec::new(),
         remarks: Vec::new(),
     };
@@ -955,6 +1008,7 @@ fn a_timeline_of_several_cpus_says_where_each_row_was() {
         start_realtime_ns: 0,
         start_offset: Nanos(0),
         rows: vec![row(1, "reader"), row(1, "make"), row(0, "writer")],
+        order_lost: false,
         parts: Vec::new(),
         remarks: Vec::new(),
     };

@@ -18,7 +18,7 @@ fn slice(start: u64, frame: u32) -> Slice {
         frame,
         began: None,
         ended: None,
-        folded: false,
+        sums: 0,
     }
 }
 
@@ -83,7 +83,7 @@ fn a_number_is_given_to_one_slice_only() {
     );
     assert_eq!(ring.keep(slice(9, 0)), 9);
     assert_eq!(ring.slices.len(), 2);
-    ring.slices[0].folded = true;
+    ring.slices[0].sums = 1;
     assert!(ring.slice_mut(8).is_none(), "a sum is nobody's slice");
     ring.release(later);
     assert!(ring.slices.is_empty());

@@ -1,7 +1,7 @@
 //! For any activity of a CPU: slices tile its time, match its activity, and respect the memory limit.
 
 use super::common::*;
-use crate::occupancy::{Class, Machine, Mark, Record, Window};
+use crate::occupancy::{Class, Machine, Mark, Record, Slice, Window};
 use jitterscope_model::{EventKind, TaskRef, Ticks};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -32,19 +32,32 @@ fn by_thread(window: &Window) -> BTreeMap<(Class, i32), u64> {
     sums
 }
 
-/// Sums by innermost frame. Interrupts and the frames that name them count together.
+/// The innermost frame and the thread of a slice. Interrupts and the frames that name them count together.
+fn group(window: &Window, slice: &Slice) -> (u8, i32) {
+    let group = match window.frame(slice.frame).class {
+        Class::LocalTimer | Class::Vector | Class::Call | Class::HrtimerFunction => 1,
+        Class::Softirq | Class::WheelFunction => 2,
+        // A worker's item provides the name of its turn.
+        Class::Turn | Class::Work => 3,
+        other => 10 + other as u8,
+    };
+    (group, window.frame(window.root(slice.frame)).tid)
+}
+
+/// Sums by innermost frame.
 fn by_group(window: &Window) -> BTreeMap<(u8, i32), u64> {
     let mut sums = BTreeMap::new();
     for slice in &window.slices {
-        let group = match window.frame(slice.frame).class {
-            Class::LocalTimer | Class::Vector | Class::Call | Class::HrtimerFunction => 1,
-            Class::Softirq | Class::WheelFunction => 2,
-            // A worker's item provides the name of its turn.
-            Class::Turn | Class::Work => 3,
-            other => 10 + other as u8,
-        };
-        let root = window.frame(window.root(slice.frame));
-        *sums.entry((group, root.tid)).or_default() += slice.length().0;
+        *sums.entry(group(window, slice)).or_default() += slice.length().0;
+    }
+    sums
+}
+
+/// The number of slices by innermost frame, in the same groups.
+fn turns_by_group(window: &Window) -> BTreeMap<(u8, i32), u32> {
+    let mut sums = BTreeMap::new();
+    for slice in &window.slices {
+        *sums.entry(group(window, slice)).or_default() += slice.turns();
     }
     sums
 }
@@ -195,6 +208,7 @@ proptest! {
             tiles(folded)?;
             prop_assert_eq!(by_thread(whole), by_thread(folded));
             prop_assert_eq!(by_group(whole), by_group(folded));
+            prop_assert_eq!(turns_by_group(whole), turns_by_group(folded));
             prop_assert_eq!(whole.folded(), Ticks(0));
         }
         if folded.iter().all(|window| window.folded() == Ticks(0)) {
@@ -330,4 +344,7 @@ fn a_busy_cpu_stays_within_the_cap() {
     assert_eq!(sum(Class::Turn, 201), 3_000_000);
     assert_eq!(sum(Class::Turn, 200), 6_000_000 - 10);
     assert!(window.folded() > Ticks(9_000_000));
+    // A tick, another turn, and the two pieces of a turn around them, each time; and what was before the first record.
+    let turns = window.slices.iter().map(Slice::turns).sum::<u32>();
+    assert_eq!(turns, 400_001);
 }
