@@ -68,7 +68,7 @@ export async function counted({ browser, check, open, settled, looks, jitterscop
   });
 
   await check("a comparison of runs of other machines says what is other", async () => {
-    const of = (arch) => changed(runs, "fixture-spin", `machine-${arch}`, () => {}, { kernel: { arch } });
+    const of = (arch) => changed(runs, "fixture-spin", `machine-${arch}`, () => {}, { settings: { "kernel.arch": [{ is: { value: arch } }] } });
     const { page, said } = await compared(of("x86_64"), of("aarch64"), "diff-machines");
     const warning = await page.locator(".warning", { hasText: "Other machines:" }).textContent();
     assert.match(warning, /the figures do not tell what a setting did\. .*kernel\.arch: x86_64 in A, aarch64 in B/);

@@ -76,7 +76,8 @@ function sticksOf(page, panels) {
   return page.locator('[data-chart="series"] .plot > canvas').evaluate(
     (canvas, [panels, left, panel, top]) => {
       const style = getComputedStyle(document.documentElement);
-      const colours = Array.from({ length: 7 }, (_, at) => style.getPropertyValue(`--s${at}`).trim().match(/[0-9a-f]{2}/gi).map((hex) => Number.parseInt(hex, 16)));
+      const colours = [];
+      for (let at = 0, text; (text = style.getPropertyValue(`--s${at}`).trim()) !== ""; at++) colours.push(text.match(/[0-9a-f]{2}/gi).map((hex) => Number.parseInt(hex, 16)));
       const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
       const isStick = (x, y) => {
         const at = 4 * (y * width + x);

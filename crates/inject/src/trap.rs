@@ -36,9 +36,15 @@ pub(super) fn availability(
     needs_helper(settings)
 }
 
+/// Traps for which an injection should have time. The loop may meet the breakpoint sixteen times between two clock reads,
+/// which is one stall: several such stalls must fit.
+const ROOM: u64 = 64;
+
 pub(super) struct Trap {
     settings: DisturbSettings,
     breakpoint: Breakpoint,
+    /// How long an injection lasts.
+    length: Nanos,
 }
 
 impl Trap {
@@ -58,9 +64,13 @@ impl Trap {
             let mut trap = Trap {
                 settings: settings.clone(),
                 breakpoint,
+                length: settings.length,
             };
             if trap.moment(TRIED_FOR)?.2 >= FEW {
-                trap.is_long_enough()?;
+                let room = Nanos(trap.shortest()?.0.saturating_mul(ROOM));
+                // An injection must be over long before the next one, because the time between is the control.
+                let most = Nanos(settings.period.0 / 4);
+                trap.length = settings.length.max(room.min(most));
                 return Ok(trap);
             }
         }
@@ -69,18 +79,21 @@ impl Trap {
         ))
     }
 
-    /// Checks that each trap is a stall by itself. If clock reads are slow, as in an emulator, only stalls longer than
-    /// a trap are recorded. Then an injection would only show the two interrupts that set and clear the breakpoint.
-    fn is_long_enough(&mut self) -> Result<(), DisturbError> {
+    /// An upper bound of the length of a trap. Each trap is long enough to be a stall by itself: if clock reads are slow,
+    /// as in an emulator, only stalls longer than a trap are recorded. Then an injection would only show the two
+    /// interrupts that set and clear the breakpoint.
+    ///
+    /// # Errors
+    /// A trap is too short.
+    fn shortest(&mut self) -> Result<Nanos, DisturbError> {
         let mut shortest = Nanos(u64::MAX);
         for _ in 0..MEASURED {
             let (start, end, met) = self.moment(TRIED_FOR)?;
             let length = self.settings.rate.nanos(end.since(start));
-            // The total time divided by the traps is an upper bound of a trap's length.
             shortest = shortest.min(Nanos(length.0.checked_div(met).unwrap_or(u64::MAX)));
         }
         if shortest.0 >= self.settings.threshold.0.saturating_mul(MARGIN) {
-            return Ok(());
+            return Ok(shortest);
         }
         Err(DisturbError::Unavailable(format!(
             "a trap takes {shortest}, and the shortest stall that is recorded here is {}",
@@ -132,7 +145,7 @@ impl Injector for Trap {
             if !pace::sleep_until(deadline)? {
                 return Ok(None);
             }
-            let (start_ticks, end_ticks, met) = self.moment(self.settings.length)?;
+            let (start_ticks, end_ticks, met) = self.moment(self.length)?;
             // Without its CPU it has few traps, or none: that does not count as an injection.
             if met >= FEW {
                 return Ok(Some(Injection {
