@@ -1,0 +1,191 @@
+//! Sentences about iterations, for all forms.
+
+use crate::doubts::doubts_text;
+use crate::lines::counted;
+use crate::number::{count, percent};
+use crate::words;
+use jitterscope_analyze::guard::{Contamination, Headline, Iteration, Series, Thief, Unsure};
+use jitterscope_model::{Nanos, visible};
+
+/// How the times are to be used: they contain the cost of following.
+pub(super) const COST: &str = "Each time includes the cost of following the threads (docs/price.md): compare it only \
+                               with times that guard measured.";
+
+/// The command as a person would write it.
+pub(super) fn command(series: &Series) -> String {
+    visible(&series.command.join(" ")).into_owned()
+}
+
+/// Number, median and range of the times.
+pub(super) fn times(series: &Series, headline: &Headline) -> String {
+    let of = counted(series.iterations.len(), "iteration");
+    let (Some(median), Some(min), Some(max)) = (headline.median, headline.min, headline.max) else {
+        return format!("{of}, and none ran to its end: there is no time.");
+    };
+    let mut text = format!("{of}: median {median}, from {min} to {max}.");
+    if headline.counted < series.iterations.len() {
+        text += " The last one was ended early and has no time.";
+    }
+    text
+}
+
+/// How many iterations were disturbed, and what counts as disturbed.
+pub(super) fn disturbed(series: &Series, headline: &Headline) -> String {
+    let took = format!(
+        "others took more than {} of the time in which its threads wanted a CPU",
+        percent(series.limit)
+    );
+    let mut text = match headline.contaminated {
+        0 => format!("No iteration is known to be contaminated (that {took})."),
+        1 => format!("1 is contaminated: {took}."),
+        n => format!("{n} are contaminated: {took}."),
+    };
+    match headline.unknown {
+        0 => {}
+        1 => text += " Of 1 it is unknown.",
+        n => text += &format!(" Of {n} it is unknown."),
+    }
+    if headline.additional > 0 {
+        text += &format!(
+            " {} made in place of contaminated ones (+); the times count all.",
+            match headline.additional {
+                1 => "1 was".into(),
+                n => format!("{n} were"),
+            }
+        );
+    }
+    text
+}
+
+/// Why the series has fewer iterations than planned, if it does.
+pub(super) fn ended(series: &Series) -> Option<String> {
+    let last = series.iterations.last();
+    if let Some(code) = last
+        .filter(|one| one.failed())
+        .and_then(|one| one.made.exit_code)
+    {
+        return Some(format!(
+            "The command failed with exit code {code}, which ended the series; its last time is that of the failure."
+        ));
+    }
+    series.interrupted.then(|| {
+        format!(
+            "The series was ended early: {} were planned.",
+            series.planned
+        )
+    })
+}
+
+/// The time in which the command's own threads waited for one another, if there is any.
+pub(super) fn own(series: &Series) -> Option<String> {
+    let own: Nanos = series.iterations.iter().map(|one| one.stolen.own).sum();
+    (own > Nanos::ZERO).then(|| {
+        format!("Its threads also waited {own} for one another; that is the command's own and not lost time.")
+    })
+}
+
+/// The culprit that took most: `thread rx 1.30 ms`.
+pub(super) fn thief(thief: &Thief) -> String {
+    let own = if thief.recorder {
+        " (this recording)"
+    } else {
+        ""
+    };
+    format!(
+        "{} {}{own}",
+        thief.total,
+        words::kind_and_name(&thief.subject)
+    )
+}
+
+/// Who took most, or why nobody is named.
+pub(super) fn culprit(iteration: &Iteration) -> String {
+    match (&iteration.stolen.thief, withheld(iteration)) {
+        (_, true) => "withheld".into(),
+        (Some(of), false) => thief(of),
+        (None, false) => "nobody".into(),
+    }
+}
+
+/// Whether the evidence fails its own check, so that it names nobody.
+pub(super) fn withheld(iteration: &Iteration) -> bool {
+    let doubts = iteration.unsure.iter();
+    doubts
+        .filter_map(|unsure| match unsure {
+            Unsure::Doubted(doubt) => Some(doubt),
+            _ => None,
+        })
+        .any(jitterscope_model::Doubt::is_of_all)
+}
+
+/// Why the evidence of an iteration is incomplete, as a part of a sentence.
+pub(super) fn unsure(of: &Unsure) -> String {
+    match of {
+        Unsure::Doubted(doubt) => doubts_text(&[*doubt]),
+        Unsure::RecordsLost { lost: 1 } => "1 record was lost (raise --trace-buffer)".into(),
+        Unsure::RecordsLost { lost } => {
+            format!("{} records were lost (raise --trace-buffer)", count(*lost))
+        }
+        Unsure::NotFollowed { threads: 1 } => "1 thread was not followed from its beginning".into(),
+        Unsure::NotFollowed { threads } => {
+            format!(
+                "{} threads were not followed from their beginning",
+                count(*threads)
+            )
+        }
+        Unsure::NothingFollowed => "no thread was there to be followed".into(),
+        Unsure::StateUnknown { time } => format!("of {time} no record tells what its threads did"),
+        Unsure::SameName { time } => format!(
+            "threads with the name of one of its own ran for {time} while it waited, and no record tells whose they are"
+        ),
+        Unsure::Stopped { time } => format!("a signal or a tracer kept it stopped for {time}"),
+        Unsure::DiskFull => "the disk was full".into(),
+        Unsure::Interrupted => "it was ended early".into(),
+    }
+}
+
+/// All that is incomplete, as a part of a sentence.
+pub(super) fn all_unsure(iteration: &Iteration) -> String {
+    let parts: Vec<String> = iteration.unsure.iter().map(unsure).collect();
+    parts.join("; ")
+}
+
+/// The number of an iteration; a `+` marks an additional one.
+pub(super) fn number(at: usize, iteration: &Iteration) -> String {
+    let mark = if iteration.made.additional { "+" } else { " " };
+    format!("{}{mark}", at + 1)
+}
+
+/// The verdict as a word of a table.
+pub(super) fn verdict(iteration: &Iteration) -> &'static str {
+    match iteration.contamination {
+        Contamination::Clean => "clean",
+        Contamination::Contaminated => "CONTAMINATED",
+        Contamination::Unknown => "unknown",
+    }
+}
+
+/// The last iteration in a line, while the series goes on.
+#[must_use]
+pub fn line(series: &Series) -> Option<String> {
+    let (at, last) = series.iterations.iter().enumerate().next_back()?;
+    let lost = match last.stolen.lost() {
+        Nanos::ZERO => "nothing lost".into(),
+        lost => format!(
+            "{lost} lost ({}), most to {}",
+            percent(last.stolen.share()),
+            culprit(last)
+        ),
+    };
+    let extra = if last.made.additional {
+        " (additional)"
+    } else {
+        ""
+    };
+    Some(format!(
+        "iteration {}{extra}: {}, {}, {lost}",
+        at + 1,
+        last.time,
+        last.contamination.as_str()
+    ))
+}
