@@ -119,14 +119,16 @@ impl Series {
         }
     }
 
-    /// The iteration that lost the largest share to others, of those that were not clean.
+    /// The contaminated iteration that lost the largest share to others; without one, the unknown one.
     #[must_use]
     pub fn worst(&self) -> Option<&Iteration> {
-        let disturbed = self
-            .iterations
-            .iter()
-            .filter(|one| one.contamination != Contamination::Clean);
-        disturbed.max_by(|a, b| a.stolen.share().total_cmp(&b.stolen.share()))
+        let certain = |one: &Iteration| one.contamination == Contamination::Contaminated;
+        let disturbed = self.iterations.iter();
+        let disturbed = disturbed.filter(|one| one.contamination != Contamination::Clean);
+        disturbed.max_by(|a, b| {
+            let share = || a.stolen.share().total_cmp(&b.stolen.share());
+            certain(a).cmp(&certain(b)).then_with(share)
+        })
     }
 }
 

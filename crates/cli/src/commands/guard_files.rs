@@ -6,7 +6,7 @@ use crate::output;
 use crate::places::shell_word;
 use anyhow::Context;
 use jitterscope_analyze::guard::Series;
-use jitterscope_export::WholeFile;
+use jitterscope_export::{WholeFile, same_file};
 use jitterscope_view::guard;
 use std::path::{Path, PathBuf};
 
@@ -64,19 +64,18 @@ impl Files {
             ("--bencher", args.bencher.as_ref()),
             ("--markdown", args.markdown.as_ref()),
         ];
-        let mut named: Vec<(&str, PathBuf)> = Vec::new();
+        let mut named: Vec<(&str, &Path)> = Vec::new();
         for (option, path) in asked {
             let Some(path) = path else { continue };
             if path == Path::new("-") {
                 let text = format!("{option} -: standard output has the report; name a file");
                 return Err(UsageError(text).into());
             }
-            let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            if let Some((other, _)) = named.iter().find(|(_, path)| *path == whole) {
+            if let Some((other, _)) = named.iter().find(|(_, other)| same_file(other, path)) {
                 let text = format!("{other} and {option} name the same file");
                 return Err(UsageError(text).into());
             }
-            named.push((option, whole));
+            named.push((option, path));
         }
         let [hyperfine, bencher, markdown] = asked;
         Ok(Files {

@@ -15,6 +15,7 @@ pub fn markdown(series: &Series) -> String {
         cell(&words::disturbed(series, &headline)),
     ];
     sentences.extend(words::ended(series).as_deref().map(cell));
+    sentences.extend(words::disturbed_by_us(series).as_deref().map(cell));
     sentences.extend(words::own(series).as_deref().map(cell));
     page += &sentences.join("\n\n");
     page += "\n\n| # | time | lost | share | verdict | most to | run |\n|--:|--:|--:|--:|---|---|---|\n";

@@ -83,11 +83,11 @@ fn a_screen_has_the_headline_and_a_line_of_each_iteration() {
 wanted a CPU. Of 1 it is unknown. 1 was made in place of contaminated ones (+);
 the times count all.
 
-   #       time      lost    share  verdict       most to                 run
-   1     100 ms    100 us   0.10 %  clean         100 us thread a|thief.. abcdef
-   2     200 ms    100 ms   50.0 %  CONTAMINATED  100 ms thread a|thief.. abcdef
-   3     110 ms      0 ns      0 %  unknown       0 ns thread a|thief\\x1b abcdef
-   4+    120 ms    200 us   0.17 %  clean         200 us thread a|thief.. abcdef
+   #      time     lost   share  verdict       most to                    run
+   1    100 ms   100 us   0.1 %  clean         thread a|thief\\x1b         abcdef
+   2    200 ms   100 ms  50.0 %  CONTAMINATED  thread a|thief\\x1b         abcdef
+   3    110 ms     0 ns   0.0 %  unknown       thread a|thief\\x1b         abcdef
+   4+   120 ms   200 us   0.2 %  clean         thread a|thief\\x1b         abcdef
 Iteration 3: 3 records were lost (raise --trace-buffer).
 Each time includes the cost of following the threads (docs/price.md): compare it
 only with times that guard measured.
@@ -95,6 +95,20 @@ only with times that guard measured.
 that lost most.
 "
     );
+}
+
+#[test]
+fn a_command_that_the_recording_itself_disturbs_is_told_what_to_do() {
+    let mut short = series(vec![iteration(10, 5, Contamination::Contaminated)]);
+    if let Some(thief) = &mut short.iterations[0].stolen.thief {
+        thief.recorder = true;
+    }
+    let screen = text(&short, false);
+    assert!(
+        screen.contains("this recording itself took most"),
+        "{screen}"
+    );
+    assert!(line(&short).is_some_and(|line| line.ends_with("5 ns this recording")));
 }
 
 #[test]
@@ -111,7 +125,7 @@ fn many_iterations_take_one_screen_and_more_if_asked() {
     let screen = text(&many, false);
     assert!(screen.lines().count() < 24, "{screen}");
     assert!(screen.lines().all(|line| line.len() <= 80), "{screen}");
-    assert!(screen.contains("more, which lost less"), "{screen}");
+    assert!(screen.contains("more (--full"), "{screen}");
     // What was contaminated comes before what is clean.
     assert!(!screen.contains("  clean  "), "{screen}");
     let full = text(&many, true);

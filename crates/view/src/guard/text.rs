@@ -1,13 +1,13 @@
 //! The text of a series: one screen, or a line of each iteration.
 
 use super::words;
-use crate::number::percent;
+use crate::number::percent_cell;
 use crate::style::{Style, Tone, fit, pad};
 use crate::text::Page;
 use jitterscope_analyze::guard::{Contamination, Iteration, Series};
 
 /// The columns of a row before the culprit, and of the run's id behind it.
-const BEFORE: usize = 51;
+const BEFORE: usize = 47;
 const ID: usize = 6;
 /// The fewest rows of a screen.
 const ROWS: usize = 3;
@@ -38,6 +38,9 @@ pub fn render(series: &Series, next: &Next, full: bool, style: Style) -> String 
     if let Some(text) = words::ended(series) {
         head.prose(Some(Tone::Warning), 0, &text);
     }
+    if let Some(text) = words::disturbed_by_us(series) {
+        head.prose(None, 0, &text);
+    }
     if let Some(text) = words::own(series) {
         head.prose(Some(Tone::Dim), 0, &text);
     }
@@ -60,7 +63,7 @@ pub fn render(series: &Series, next: &Next, full: bool, style: Style) -> String 
 
 /// The heads of [`row`]'s columns.
 fn heads(style: Style) -> String {
-    let head = "   #       time      lost    share  verdict       most to";
+    let head = "   #      time     lost   share  verdict       most to";
     let run = " ".repeat(style.columns().saturating_sub(head.len() + ID));
     style.paint(Tone::Dim, &format!("{head}{run}run"))
 }
@@ -74,7 +77,7 @@ fn table(series: &Series, room: usize, style: Style) -> String {
     }
     let more = series.iterations.len() - shown.len();
     if more > 0 {
-        let text = format!("{more} more, which lost less (--full shows them)");
+        let text = format!("{more} more (--full shows them)");
         page.prose(Some(Tone::Dim), 4, &text);
     }
     page.into_text()
@@ -114,11 +117,11 @@ fn row(at: usize, iteration: &Iteration, style: Style) -> String {
     };
     let room = style.columns().saturating_sub(BEFORE + ID + 2);
     format!(
-        "{:>5} {time:>9} {:>9} {:>8}  {verdict}  {}  {}",
+        "{:>5} {time:>8} {:>8} {:>7}  {verdict}  {}  {}",
         words::number(at, iteration),
         iteration.stolen.lost().to_string(),
-        percent(iteration.stolen.share()),
-        pad(&words::culprit(iteration), room),
+        percent_cell(iteration.stolen.share()),
+        pad(&words::culprit_name(iteration), room),
         fit(&iteration.run, ID)
     )
 }

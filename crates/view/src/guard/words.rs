@@ -84,25 +84,48 @@ pub(super) fn own(series: &Series) -> Option<String> {
     })
 }
 
-/// The culprit that took most: `thread rx 1.30 ms`.
-pub(super) fn thief(thief: &Thief) -> String {
-    let own = if thief.recorder {
-        " (this recording)"
-    } else {
-        ""
-    };
-    format!(
-        "{} {}{own}",
-        thief.total,
-        words::kind_and_name(&thief.subject)
-    )
+/// The culprit that took most: `1.30 ms thread rx`.
+fn thief(thief: &Thief) -> String {
+    format!("{} {}", thief.total, thief_name(thief))
+}
+
+/// Who took most, without the time.
+fn thief_name(thief: &Thief) -> String {
+    match thief.recorder {
+        true => "this recording".into(),
+        false => words::kind_and_name(&thief.subject),
+    }
+}
+
+/// How many contaminated iterations the recording itself disturbed most, if there are any.
+pub(super) fn disturbed_by_us(series: &Series) -> Option<String> {
+    let ours = series.iterations.iter().filter(|one| {
+        let thief = one.stolen.thief.as_ref();
+        one.contamination == Contamination::Contaminated && thief.is_some_and(|of| of.recorder)
+    });
+    match ours.count() {
+        0 => None,
+        n => Some(format!(
+            "In {n} of the contaminated ones this recording itself took most: let COMMAND do more work in an \
+             iteration, or raise --contaminated-above."
+        )),
+    }
+}
+
+/// Who took most and how much, or why nobody is named.
+pub(super) fn culprit(iteration: &Iteration) -> String {
+    named(iteration, thief)
 }
 
 /// Who took most, or why nobody is named.
-pub(super) fn culprit(iteration: &Iteration) -> String {
+pub(super) fn culprit_name(iteration: &Iteration) -> String {
+    named(iteration, thief_name)
+}
+
+fn named(iteration: &Iteration, words: impl Fn(&Thief) -> String) -> String {
     match (&iteration.stolen.thief, withheld(iteration)) {
         (_, true) => "withheld".into(),
-        (Some(of), false) => thief(of),
+        (Some(of), false) => words(of),
         (None, false) => "nobody".into(),
     }
 }
