@@ -1,6 +1,6 @@
 //! One iteration of a guarded command, and whether it was contaminated.
 
-use super::stolen::Stolen;
+use super::stolen::{OwnTime, Stolen};
 use jitterscope_model::{Doubt, Nanos, RunManifest, Warning};
 
 /// Whether others disturbed an iteration.
@@ -111,7 +111,22 @@ impl Iteration {
     /// The iteration of a run; contaminated if others took a larger share than `limit`.
     #[must_use]
     pub fn of(manifest: &RunManifest, made: Made, limit: f64) -> Iteration {
-        let stolen = Stolen::of(manifest);
+        Iteration::judged(manifest, made, limit, Stolen::of(manifest))
+    }
+
+    /// The same, with what its stalls show; worth it if [`Iteration::is_unclear`].
+    #[must_use]
+    pub fn with_stalls(self, manifest: &RunManifest, own: &OwnTime<'_>, limit: f64) -> Iteration {
+        Iteration::judged(manifest, self.made, limit, self.stolen.with_own(own))
+    }
+
+    /// Whether threads ran instead of which the sums show only a name that its own threads have, too.
+    #[must_use]
+    pub fn is_unclear(&self) -> bool {
+        self.stolen.unclear > Nanos::ZERO
+    }
+
+    fn judged(manifest: &RunManifest, made: Made, limit: f64, stolen: Stolen) -> Iteration {
         let mut unsure = gaps(manifest, &stolen);
         let contamination = if unsure.iter().any(Unsure::is_of_all) {
             Contamination::Unknown

@@ -1,7 +1,8 @@
 //! What the threads of a command lost, and to whom.
 
 use jitterscope_model::{
-    CulpritSums, KeyLevel, Name, Nanos, RunManifest, Subject, SumRow, Task, ThreadAccount,
+    Attribution, CulpritSums, KeyLevel, Name, Nanos, RunManifest, Subject, SumRow, Task,
+    ThreadAccount,
 };
 use std::collections::BTreeSet;
 
@@ -36,6 +37,30 @@ pub struct Thief {
     pub total: Nanos,
     /// Whether it is the recording itself.
     pub recorder: bool,
+}
+
+/// The time in which threads of the command ran instead of others of it, from the stalls of its run: each of their
+/// parts names one thread, where it is known.
+pub struct OwnTime<'a> {
+    followed: Followed<'a>,
+    total: Nanos,
+}
+
+impl<'a> OwnTime<'a> {
+    #[must_use]
+    pub fn new(manifest: &'a RunManifest) -> OwnTime<'a> {
+        OwnTime {
+            followed: Followed::of(&manifest.threads),
+            total: Nanos::ZERO,
+        }
+    }
+
+    /// Takes in a stall.
+    pub fn add(&mut self, stall: &Attribution) {
+        let own = stall.parts.iter();
+        let own = own.filter(|part| self.followed.whose(&part.culprit.subject) == Whose::Own);
+        self.total += own.map(|part| part.net).sum();
+    }
 }
 
 /// Whose a thread is that ran instead.
@@ -80,7 +105,8 @@ impl<'a> Followed<'a> {
 }
 
 impl Stolen {
-    /// What the followed threads of a run lost.
+    /// What the followed threads of a run lost. The sums of a thread may have one row for several processes of a name;
+    /// [`OwnTime`] tells them apart.
     #[must_use]
     pub fn of(manifest: &RunManifest) -> Stolen {
         let threads = &manifest.threads;
@@ -109,6 +135,18 @@ impl Stolen {
             thief: most
                 .filter(|row| row.value > Nanos::ZERO)
                 .map(|row| thief(row, manifest.recorder_pid)),
+        }
+    }
+
+    /// The same, with what the stalls of the run show of its own threads. They are at most what the sums leave open.
+    #[must_use]
+    pub(super) fn with_own(self, own: &OwnTime<'_>) -> Stolen {
+        let open = self.own + self.unclear;
+        let own = self.own.max(own.total.min(open));
+        Stolen {
+            own,
+            unclear: open.saturating_sub(own),
+            ..self
         }
     }
 

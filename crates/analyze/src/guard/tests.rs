@@ -2,10 +2,12 @@
 
 use super::*;
 use jitterscope_model::{
-    Doubt, Nanos, RanInstead, RunManifest, Subject, Task, ThreadAccount, Warning,
+    Attribution, Confidence, Doubt, Evidence, Nanos, Part, Placement, RanInstead, RunManifest,
+    StallId, Subject, Task, ThreadAccount, Warning,
 };
 use jitterscope_store::RunReader;
 use std::path::Path;
+use std::sync::Arc;
 
 const LIMIT: f64 = 0.01;
 
@@ -124,6 +126,40 @@ fn a_command_whose_threads_wait_for_one_another_is_not_contaminated_by_itself() 
             time: Nanos(500_000_000)
         }]
     );
+    // Its stalls name each thread; what is longer than all waits is not believed.
+    let manifest = run(
+        500_000_000,
+        vec![ran(thread("bench", None, None), 500_000_000)],
+    );
+    let with = |subject: Subject, net: u64| {
+        let mut own = OwnTime::new(&manifest);
+        own.add(&Attribution {
+            stall: StallId(1),
+            parts: vec![Part {
+                culprit: Arc::new(subject.into()),
+                phase: None,
+                moved_from: None,
+                net: Nanos(net),
+                gross: Nanos(net),
+                turns: 1,
+                placement: Placement::Inside,
+                confidence: Confidence::High,
+                evidence: Evidence::SwitchRecords,
+                others_stalled: None,
+            }],
+        });
+        judged(&manifest).with_stalls(&manifest, &own, LIMIT)
+    };
+    let cleared = with(thread("bench", Some(11), Some(10)), 498_000_000);
+    assert_eq!(cleared.contamination, Contamination::Clean);
+    assert_eq!(cleared.stolen.lost(), Nanos(2_000_000));
+    let too_long = with(thread("bench", Some(11), Some(10)), u64::MAX);
+    assert_eq!(
+        (too_long.stolen.own, too_long.is_unclear()),
+        (Nanos(500_000_000), false)
+    );
+    let foreign = with(thread("bench", Some(40), Some(40)), 498_000_000);
+    assert_eq!(foreign.contamination, Contamination::Unknown);
     // Another process of that name is somebody else's.
     let found = judged(&run(
         500_000_000,

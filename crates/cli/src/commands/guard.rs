@@ -12,12 +12,13 @@ use crate::places::{Places, program};
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
-use jitterscope_analyze::guard::{Contamination, Iteration, Made, Series};
-use jitterscope_model::ProbeKind;
+use jitterscope_analyze::guard::{Contamination, Iteration, Made, OwnTime, Series};
+use jitterscope_model::{ProbeKind, RunManifest};
 use jitterscope_platform::{Machine, Topology, children_time};
 use jitterscope_recording::{AttachSettings, Followed, RunSettings, WriterThread, attach};
+use jitterscope_store::RunReader;
 use jitterscope_view::guard;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,13 +145,32 @@ fn iterate(
         user: used.user,
         system: used.system,
     };
-    let iteration = Iteration::of(&outcome.manifest, made, args.contaminated_above);
+    let manifest = &outcome.manifest;
+    let iteration = Iteration::of(manifest, made, args.contaminated_above);
+    let iteration = match iteration.is_unclear() {
+        true => iteration.with_stalls(
+            manifest,
+            &own_time(&outcome.path, manifest)?,
+            args.contaminated_above,
+        ),
+        false => iteration,
+    };
     leftovers::tell_left_behind(outcome.taken_down);
     Ok(Done {
         iteration,
         path: outcome.path,
         status: outcome.command,
     })
+}
+
+/// What the stalls of a run show of the command's own threads.
+fn own_time<'m>(path: &Path, manifest: &'m RunManifest) -> anyhow::Result<OwnTime<'m>> {
+    let mut own = OwnTime::new(manifest);
+    let run = RunReader::with_manifest(path, manifest.clone())?;
+    for stall in run.attributions()? {
+        own.add(&stall?);
+    }
+    Ok(own)
 }
 
 /// The exit code of a command, as `guard` passes it on.

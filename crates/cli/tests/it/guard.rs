@@ -167,6 +167,36 @@ fn a_thread_of_higher_priority_contaminates_and_is_named() {
     assert!(stall.contains(THIEF), "{stall}");
 }
 
+/// Four processes of one name wait for one another on one CPU.
+#[test]
+fn a_command_whose_processes_share_a_cpu_is_not_contaminated_by_itself() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu().to_string();
+    let each = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done";
+    let script = format!("for n in 1 2 3 4; do sh -c '{each}' & done; wait");
+    let args = [
+        "guard",
+        "-q",
+        "--json",
+        "--contaminated-above",
+        "20%",
+        "-n",
+        "1",
+    ];
+    let command = [
+        "--", "taskset", "-c", &cpu, "chrt", "-f", "20", "sh", "-c", &script,
+    ];
+    let series = json(&jitterscope(runs.path(), &[&args[..], &command].concat()));
+    let one = &iterations(&series)[0];
+    assert_eq!(one["contamination"], "clean", "{one:#}");
+    let ns = |name: &str| one[name].as_f64().unwrap();
+    assert!(ns("waited_for_own_ns") > 0.2 * ns("wanted_ns"), "{one:#}");
+}
+
 #[test]
 fn a_command_that_fails_ends_the_series_and_passes_its_exit_code() {
     let _turn = turn();
