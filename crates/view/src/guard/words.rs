@@ -31,20 +31,27 @@ pub(super) fn times(series: &Series, headline: &Headline) -> String {
 
 /// How many iterations were disturbed, and what counts as disturbed.
 pub(super) fn disturbed(series: &Series, headline: &Headline) -> String {
-    let took = format!(
-        "others took more than {} of the time in which its threads wanted a CPU",
+    let of = format!(
+        "{} of the time in which its threads wanted a CPU",
         percent(series.limit)
     );
-    let mut text = match headline.contaminated {
-        0 => format!("No iteration is known to be contaminated (that {took})."),
-        1 => format!("1 is contaminated: {took}."),
-        n => format!("{n} are contaminated: {took}."),
+    let are = |n: usize| match n {
+        1 => "1 is".to_owned(),
+        n => format!("{n} are"),
     };
-    match headline.unknown {
-        0 => {}
-        1 => text += " Of 1 it is unknown.",
-        n => text += &format!(" Of {n} it is unknown."),
-    }
+    let mut text = match (headline.contaminated, headline.unknown) {
+        _ if series.iterations.is_empty() => String::new(),
+        (0, 0) => format!("None is contaminated: others took at most {of}."),
+        (0, unknown) => format!(
+            "{} clean. Of {unknown} it is unknown whether others took more than {of}.",
+            are(headline.clean)
+        ),
+        (n, 0) => format!("{} contaminated: others took more than {of}.", are(n)),
+        (n, unknown) => format!(
+            "{} contaminated: others took more than {of}. Of {unknown} it is unknown.",
+            are(n)
+        ),
+    };
     if headline.additional > 0 {
         text += &format!(
             " {} made in place of contaminated ones (+); the times count all.",
