@@ -89,10 +89,8 @@ the times count all.
    3    110 ms     0 ns   0.0 %  unknown       thread a|thief\\x1b         abcdef
    4+   120 ms   200 us   0.2 %  clean         thread a|thief\\x1b         abcdef
 Iteration 3: 3 records were lost (raise --trace-buffer).
-Each time includes the cost of following the threads (docs/price.md): compare it
-only with times that guard measured.
-`jitterscope report abcdef --worst 1` shows the longest stall of the iteration
-that lost most.
+Times include the cost of following (docs/price.md): compare only guard's.
+Longest stall where most was lost: `jitterscope report abcdef --worst 1`
 "
     );
 }
@@ -128,6 +126,20 @@ fn many_iterations_take_one_screen_and_more_if_asked() {
     assert!(screen.contains("more (--full"), "{screen}");
     // What was contaminated comes before what is clean.
     assert!(!screen.contains("  clean  "), "{screen}");
+    // With everything that there may be to say.
+    let mut much = many.clone();
+    let last = much.iterations.len() - 1;
+    much.iterations[last].made.exit_code = Some(7);
+    for one in &mut much.iterations {
+        one.made.additional = true;
+        one.stolen.own = Nanos(1_000_000_000);
+        one.stolen
+            .thief
+            .iter_mut()
+            .for_each(|of| of.recorder = true);
+    }
+    let screen = text(&much, false);
+    assert!(screen.lines().count() < 24, "{screen}");
     let full = text(&many, true);
     let rows = full.lines().filter(|line| line.ends_with("abcdef"));
     assert_eq!(rows.count(), 50, "{full}");

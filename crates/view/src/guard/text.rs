@@ -10,7 +10,7 @@ use jitterscope_analyze::guard::{Contamination, Iteration, Series};
 const BEFORE: usize = 47;
 const ID: usize = 6;
 /// The fewest rows of a screen.
-const ROWS: usize = 3;
+const ROWS: usize = 2;
 /// The most lines of reasons on a screen.
 const REASONS: usize = 2;
 
@@ -151,7 +151,7 @@ fn foot(series: &Series, next: &Next, full: bool, style: Style) -> String {
     if let Some(worst) = series.worst() {
         let program = &next.program;
         let text = format!(
-            "`{program} report {} --worst 1` shows the longest stall of the iteration that lost most.",
+            "Longest stall where most was lost: `{program} report {} --worst 1`",
             worst.run
         );
         page.prose(None, 0, &text);

@@ -8,8 +8,8 @@ use jitterscope_analyze::guard::{Contamination, Headline, Iteration, Series, Thi
 use jitterscope_model::{Nanos, visible};
 
 /// How the times are to be used: they contain the cost of following.
-pub(super) const COST: &str = "Each time includes the cost of following the threads (docs/price.md): compare it only \
-                               with times that guard measured.";
+pub(super) const COST: &str =
+    "Times include the cost of following (docs/price.md): compare only guard's.";
 
 /// The command as a person would write it.
 pub(super) fn command(series: &Series) -> String {
