@@ -1,6 +1,6 @@
 //! One iteration of a guarded command, and whether it was contaminated.
 
-use super::stolen::{OwnTime, Stolen};
+use super::stolen::{Namesakes, Stolen};
 use jitterscope_model::{Doubt, Nanos, RunManifest, Warning};
 
 /// Whether others disturbed an iteration.
@@ -116,8 +116,8 @@ impl Iteration {
 
     /// The same, with what its stalls show; worth it if [`Iteration::is_unclear`].
     #[must_use]
-    pub fn with_stalls(self, manifest: &RunManifest, own: &OwnTime<'_>, limit: f64) -> Iteration {
-        Iteration::judged(manifest, self.made, limit, self.stolen.with_own(own))
+    pub fn with_stalls(self, manifest: &RunManifest, of: Namesakes<'_>, limit: f64) -> Iteration {
+        Iteration::judged(manifest, self.made, limit, self.stolen.with_namesakes(of))
     }
 
     /// Whether threads ran instead of which the sums show only a name that its own threads have, too.

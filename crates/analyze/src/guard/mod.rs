@@ -10,4 +10,4 @@ mod tests;
 
 pub use iteration::{Contamination, Iteration, Made, Unsure};
 pub use series::{Headline, Series};
-pub use stolen::{OwnTime, Stolen, Thief};
+pub use stolen::{Namesakes, Stolen, Thief};

@@ -1,8 +1,7 @@
 //! What the threads of a command lost, and to whom.
 
 use jitterscope_model::{
-    Attribution, CulpritSums, KeyLevel, Name, Nanos, RunManifest, Subject, SumRow, Task,
-    ThreadAccount,
+    Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, Subject, SumRow, ThreadAccount,
 };
 use std::collections::BTreeSet;
 
@@ -20,6 +19,8 @@ pub struct Stolen {
     /// The part of the waits in which threads had the CPU that may be the command's own: of them only a name is known,
     /// which one of its threads has, too.
     pub unclear: Nanos,
+    /// The time of other processes' threads that have the name of one of the command's own.
+    pub namesakes: Nanos,
     /// The time in an unknown state.
     pub unknown: Nanos,
     /// The time in which a signal or a tracer kept them stopped.
@@ -39,27 +40,38 @@ pub struct Thief {
     pub recorder: bool,
 }
 
-/// The time in which threads of the command ran instead of others of it, from the stalls of its run: each of their
-/// parts names one thread, where it is known.
-pub struct OwnTime<'a> {
+/// Threads that have the name of one of the command's own, from the stalls of its run: each of their parts names one
+/// thread, where it is known.
+pub struct Namesakes<'a> {
     followed: Followed<'a>,
-    total: Nanos,
+    /// The time of the command's own threads.
+    own: Nanos,
+    /// The time of others.
+    others: CulpritSums<(), Nanos>,
 }
 
-impl<'a> OwnTime<'a> {
+impl<'a> Namesakes<'a> {
     #[must_use]
-    pub fn new(manifest: &'a RunManifest) -> OwnTime<'a> {
-        OwnTime {
+    pub fn new(manifest: &'a RunManifest) -> Namesakes<'a> {
+        Namesakes {
             followed: Followed::of(&manifest.threads),
-            total: Nanos::ZERO,
+            own: Nanos::ZERO,
+            others: CulpritSums::new(KeyLevel::Name, usize::MAX),
         }
     }
 
     /// Takes in a stall.
     pub fn add(&mut self, stall: &Attribution) {
-        let own = stall.parts.iter();
-        let own = own.filter(|part| self.followed.whose(&part.culprit.subject) == Whose::Own);
-        self.total += own.map(|part| part.net).sum();
+        for part in &stall.parts {
+            let subject = &part.culprit.subject;
+            match self.followed.whose(subject) {
+                Whose::Own => self.own += part.net,
+                Whose::Others if self.followed.shares_name(subject) => {
+                    *self.others.of((), subject) += part.net;
+                }
+                Whose::Others | Whose::Unclear => {}
+            }
+        }
     }
 }
 
@@ -90,23 +102,30 @@ impl<'a> Followed<'a> {
             return Whose::Others;
         };
         let has = |id: Option<i32>| id.is_some_and(|id| self.ids.contains(&id));
-        let named = |name: Option<&Name>| name.is_some_and(|name| self.names.contains(&**name));
-        match task {
-            task if has(task.tid) || has(task.tgid) => Whose::Own,
-            // Several processes together, which share a name.
-            Task {
-                tid: None,
-                tgid: None,
-                ..
-            } if named(Some(&task.comm)) || named(task.process.as_ref()) => Whose::Unclear,
-            _ => Whose::Others,
+        // Without an id it stands for several processes together.
+        let is_several = task.tid.is_none() && task.tgid.is_none();
+        if has(task.tid) || has(task.tgid) {
+            Whose::Own
+        } else if is_several && self.shares_name(subject) {
+            Whose::Unclear
+        } else {
+            Whose::Others
         }
+    }
+
+    /// Whether it is a thread with the name, or of a process with the name, of one of these.
+    fn shares_name(&self, subject: &Subject) -> bool {
+        let Subject::Thread(task) = subject else {
+            return false;
+        };
+        let mut names = std::iter::once(&task.comm).chain(&task.process);
+        names.any(|name| self.names.contains(&**name))
     }
 }
 
 impl Stolen {
     /// What the followed threads of a run lost. The sums of a thread may have one row for several processes of a name;
-    /// [`OwnTime`] tells them apart.
+    /// [`Namesakes`] tells them apart.
     #[must_use]
     pub fn of(manifest: &RunManifest) -> Stolen {
         let threads = &manifest.threads;
@@ -114,16 +133,19 @@ impl Stolen {
         let waited = sum(|thread| thread.waiting_ns);
         let followed = Followed::of(threads);
         let mut sums: CulpritSums<(), Nanos> = CulpritSums::new(KeyLevel::Name, usize::MAX);
-        let (mut own, mut unclear) = (Nanos::ZERO, Nanos::ZERO);
+        let (mut own, mut unclear, mut namesakes) = (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO);
         for ran in threads.iter().flat_map(|thread| &thread.ran_instead) {
             match followed.whose(&ran.subject) {
                 Whose::Own => own += ran.total_ns,
                 Whose::Unclear => unclear += ran.total_ns,
-                Whose::Others => *sums.of((), &ran.subject) += ran.total_ns,
+                Whose::Others => {
+                    *sums.of((), &ran.subject) += ran.total_ns;
+                    if followed.shares_name(&ran.subject) {
+                        namesakes += ran.total_ns;
+                    }
+                }
             }
         }
-        let rows = sums.into_rows().into_iter();
-        let most = rows.max_by(|a, b| (a.value, &b.subject).cmp(&(b.value, &a.subject)));
         Stolen {
             wanted: sum(|thread| thread.running_ns) + waited,
             waited,
@@ -132,20 +154,30 @@ impl Stolen {
             unclear: unclear.min(waited.saturating_sub(own)),
             unknown: sum(|thread| thread.unknown_ns),
             stopped: sum(|thread| thread.stopped_ns),
-            thief: most
-                .filter(|row| row.value > Nanos::ZERO)
-                .map(|row| thief(row, manifest.recorder_pid)),
+            namesakes,
+            thief: largest(sums.into_rows(), manifest.recorder_pid),
         }
     }
 
-    /// The same, with what the stalls of the run show of its own threads. They are at most what the sums leave open.
+    /// The same, with what the stalls of the run show: at most what the sums leave open.
     #[must_use]
-    pub(super) fn with_own(self, own: &OwnTime<'_>) -> Stolen {
+    pub(super) fn with_namesakes(self, of: Namesakes<'_>) -> Stolen {
         let open = self.own + self.unclear;
-        let own = self.own.max(own.total.min(open));
+        let own = self.own.max(of.own.min(open));
+        let rows = of.others.into_rows();
+        let others: Nanos = rows.iter().map(|row| row.value).sum();
+        // The sums have some of these under their own ids.
+        let named = others.saturating_sub(self.namesakes);
+        let most = largest(rows, None);
+        let total = |thief: &Option<Thief>| thief.as_ref().map(|of| of.total);
         Stolen {
             own,
-            unclear: open.saturating_sub(own),
+            unclear: open.saturating_sub(own).saturating_sub(named),
+            thief: if total(&most) > total(&self.thief) {
+                most
+            } else {
+                self.thief
+            },
             ..self
         }
     }
@@ -175,6 +207,13 @@ impl Stolen {
 
 fn share(part: Nanos, whole: Nanos) -> f64 {
     part.0 as f64 / whole.0.max(1) as f64
+}
+
+/// Who took most.
+fn largest(rows: Vec<SumRow<(), Nanos>>, recorder: Option<i32>) -> Option<Thief> {
+    let rows = rows.into_iter().filter(|row| row.value > Nanos::ZERO);
+    let most = rows.max_by(|a, b| (a.value, &b.subject).cmp(&(b.value, &a.subject)));
+    most.map(|row| thief(row, recorder))
 }
 
 fn thief(row: SumRow<(), Nanos>, recorder: Option<i32>) -> Thief {

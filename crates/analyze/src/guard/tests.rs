@@ -132,8 +132,8 @@ fn a_command_whose_threads_wait_for_one_another_is_not_contaminated_by_itself() 
         vec![ran(thread("bench", None, None), 500_000_000)],
     );
     let with = |subject: Subject, net: u64| {
-        let mut own = OwnTime::new(&manifest);
-        own.add(&Attribution {
+        let mut found = Namesakes::new(&manifest);
+        found.add(&Attribution {
             stall: StallId(1),
             parts: vec![Part {
                 culprit: Arc::new(subject.into()),
@@ -148,7 +148,7 @@ fn a_command_whose_threads_wait_for_one_another_is_not_contaminated_by_itself() 
                 others_stalled: None,
             }],
         });
-        judged(&manifest).with_stalls(&manifest, &own, LIMIT)
+        judged(&manifest).with_stalls(&manifest, found, LIMIT)
     };
     let cleared = with(thread("bench", Some(11), Some(10)), 498_000_000);
     assert_eq!(cleared.contamination, Contamination::Clean);
@@ -159,7 +159,14 @@ fn a_command_whose_threads_wait_for_one_another_is_not_contaminated_by_itself() 
         (Nanos(500_000_000), false)
     );
     let foreign = with(thread("bench", Some(40), Some(40)), 498_000_000);
-    assert_eq!(foreign.contamination, Contamination::Unknown);
+    assert_eq!(foreign.contamination, Contamination::Contaminated);
+    let thief = foreign.stolen.thief.unwrap();
+    assert_eq!(
+        (&*thief.subject.name(), thief.total.0),
+        ("bench", 498_000_000)
+    );
+    let nobody = with(thread("other", Some(40), Some(40)), 498_000_000);
+    assert_eq!(nobody.contamination, Contamination::Unknown);
     // Another process of that name is somebody else's.
     let found = judged(&run(
         500_000_000,

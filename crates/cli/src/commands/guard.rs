@@ -12,7 +12,7 @@ use crate::places::{Places, program};
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
-use jitterscope_analyze::guard::{Contamination, Iteration, Made, OwnTime, Series};
+use jitterscope_analyze::guard::{Contamination, Iteration, Made, Namesakes, Series};
 use jitterscope_model::{ProbeKind, RunManifest};
 use jitterscope_platform::{Machine, Topology, children_time};
 use jitterscope_recording::{AttachSettings, Followed, RunSettings, WriterThread, attach};
@@ -150,7 +150,7 @@ fn iterate(
     let iteration = match iteration.is_unclear() {
         true => iteration.with_stalls(
             manifest,
-            &own_time(&outcome.path, manifest)?,
+            namesakes(&outcome.path, manifest)?,
             args.contaminated_above,
         ),
         false => iteration,
@@ -163,14 +163,14 @@ fn iterate(
     })
 }
 
-/// What the stalls of a run show of the command's own threads.
-fn own_time<'m>(path: &Path, manifest: &'m RunManifest) -> anyhow::Result<OwnTime<'m>> {
-    let mut own = OwnTime::new(manifest);
+/// What the stalls of a run show of threads that have the name of one of the command's own.
+fn namesakes<'m>(path: &Path, manifest: &'m RunManifest) -> anyhow::Result<Namesakes<'m>> {
+    let mut found = Namesakes::new(manifest);
     let run = RunReader::with_manifest(path, manifest.clone())?;
     for stall in run.attributions()? {
-        own.add(&stall?);
+        found.add(&stall?);
     }
-    Ok(own)
+    Ok(found)
 }
 
 /// The exit code of a command, as `guard` passes it on.
