@@ -15,6 +15,7 @@ mod culprit_row;
 mod culprits;
 mod fine;
 pub mod gate;
+pub mod guard;
 mod history;
 mod journal;
 mod known_names;

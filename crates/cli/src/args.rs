@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, journal, list,
-    pipeline, record, report, runs, sampler, selftest, serve, sljtest, tune,
+    attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, guard_args,
+    journal, list, pipeline, record, report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "jitterscope", version)]
 #[command(
     after_help = "Exit codes: 0 ok, 1 failed, 2 wrong arguments, 3 a limit was exceeded, \
-                        4 something required is not available; attach -- COMMAND ends with the code of a \
+                        4 something required is not available; attach and guard -- COMMAND end with the code of a \
                         COMMAND that failed."
 )]
 pub struct Cli {
@@ -44,6 +44,8 @@ pub enum Command {
     Record(record::RecordArgs),
     /// Follow your own threads: who takes their time
     Attach(attach::AttachArgs),
+    /// Run a benchmark several times: which iterations were disturbed, and by whom
+    Guard(Box<guard_args::GuardArgs>),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
     /// Compare settings: what got better, what worse, what is undecided
@@ -109,6 +111,7 @@ impl Command {
         match self {
             Command::Record(_)
             | Command::Attach(_)
+            | Command::Guard(_)
             | Command::Sljtest(_)
             | Command::Sampler(_)
             | Command::Workshop(_)

@@ -14,7 +14,7 @@ pub enum Exit {
     Exceeded,
     /// A source is unavailable that `--require` names or the command needs.
     Unavailable,
-    /// The command that `attach` started failed: its code, or 128 plus the number of the signal that ended it, as in
+    /// The command that `attach` or `guard` started failed: its code, or 128 plus the number of the signal that ended it, as in
     /// shells.
     Command(u8),
 }

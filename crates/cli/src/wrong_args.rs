@@ -66,7 +66,7 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
         return None;
     }
     // Options before it may have values.
-    let command = ["record", "attach"]
+    let command = ["record", "attach", "guard"]
         .into_iter()
         .find(|name| given.iter().skip(1).any(|arg| arg == name))?;
     let at = given.iter().position(|arg| arg == word.as_str())?;
@@ -85,13 +85,13 @@ fn misplaced(given: &[OsString], error: &clap::Error) -> Option<clap::Error> {
             };
             format!("'{word}' stands alone; a length of time is an option: -d {length}")
         }
-        "attach" => {
+        "attach" | "guard" => {
             let words: Vec<_> = given[at..]
                 .iter()
                 .map(|arg| shell_word(&arg.to_string_lossy()))
                 .collect();
             format!(
-                "'{word}' stands alone; a command to start stands behind --: jitterscope attach -- {}",
+                "'{word}' stands alone; a command to start stands behind --: jitterscope {command} -- {}",
                 words.join(" ")
             )
         }

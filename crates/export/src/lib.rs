@@ -25,4 +25,4 @@ pub use message_times::write_message_times;
 pub use output::WholeFile;
 pub use pace::Pace;
 pub use replay::{export_redacted, export_run};
-pub use together::distinct;
+pub use together::{distinct, same_file};

@@ -22,9 +22,15 @@ pub fn distinct(targets: &[Destination]) -> Result<(), DestinationError> {
 
 fn same_place(a: &Destination, b: &Destination) -> bool {
     match (a.path(), b.path()) {
-        (Some(a), Some(b)) => Place::of(a) == Place::of(b) && !is_special(a),
+        (Some(a), Some(b)) => same_file(a, b),
         _ => a == b,
     }
+}
+
+/// Whether two paths name one file, which exists or not. A device such as `/dev/null` takes any number of results.
+#[must_use]
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    Place::of(a) == Place::of(b) && !is_special(a)
 }
 
 /// A file under any of its names: its folder with links resolved, and its own name.

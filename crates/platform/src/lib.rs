@@ -6,6 +6,7 @@
 mod access;
 mod allocated;
 mod allocator;
+mod children;
 mod claim;
 pub mod clock;
 mod full_disk;
@@ -37,6 +38,7 @@ pub use access::{
 };
 pub use allocated::allocated;
 pub use allocator::{Allocator, give_memory_back, keep_freed_memory};
+pub use children::{ChildrenTime, children_time};
 pub use claim::{ClaimHolder, CpuClaim, CpuClaimed};
 pub use full_disk::is_full;
 pub use held_lock::HeldLock;

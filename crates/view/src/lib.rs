@@ -14,6 +14,7 @@ mod drawn;
 mod ended;
 pub mod experiment;
 mod gate;
+pub mod guard;
 pub mod html;
 mod journal_fault;
 pub mod json;

@@ -29,7 +29,7 @@ pub fn markdown(title: &str, conditions: &[GateResult], text: &str) -> String {
 }
 
 /// Text that has no meaning in Markdown or HTML.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in visible(text).chars() {
         match c {

@@ -27,7 +27,7 @@ use jitterscope_view::record_error;
 const DURATION: Nanos = Nanos(10_000_000_000);
 
 /// The default length of the shortest wait or interruption that is kept one by one; sums include all.
-const THRESHOLD: Nanos = Nanos(50_000);
+pub(super) const THRESHOLD: Nanos = Nanos(50_000);
 
 /// Arguments of `attach`.
 #[derive(Args, Debug)]
@@ -200,7 +200,8 @@ fn user(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "there is no such user in /etc/passwd; give a number".into())
 }
 
-fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
+/// The error of a recording, as one of wrong arguments or of a missing source if it is one.
+pub(super) fn usage_if_asked_wrongly(error: RecordError) -> anyhow::Error {
     match error {
         RecordError::Store(StoreError::Label { .. })
         | RecordError::Follow(FollowError::Gone { .. } | FollowError::NoSuchName(_)) => {

@@ -36,6 +36,7 @@ mod filled_memory;
 mod fronts;
 mod gates;
 mod graph;
+mod guard;
 mod hostile;
 mod https;
 mod killed;
