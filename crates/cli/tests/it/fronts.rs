@@ -206,9 +206,10 @@ fn the_outlier_file_is_in_order_holds_the_last_ones_and_fits_the_screen() {
     let text = screen(dir.path(), &args);
     let all = read();
     let above: u128 = bins(&text)[10..].iter().map(|(_, count)| count).sum();
+    // The file has 10,000 at most: a host can interrupt a CPU more often than that.
     assert_eq!(
         all.len() as u128,
-        above,
+        above.min(10_000),
         "as many as there are above the knee:\n{text}"
     );
     assert!(all.len() > 10, "{text}");
