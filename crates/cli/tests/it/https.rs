@@ -79,6 +79,7 @@ fn answer(stream: impl Read + Write) -> Option<(String, String)> {
 fn sampler(folder: &Path, port: u16, duration: &str, trusted: Option<&Path>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitterscope"));
     let target = format!("influx+https://localhost:{port}/?db=jitter");
+    let runs = tempfile::tempdir().unwrap();
     command
         .args([
             "sampler",
@@ -89,7 +90,8 @@ fn sampler(folder: &Path, port: u16, duration: &str, trusted: Option<&Path>) -> 
             "-o",
             &target,
         ])
-        .current_dir(folder);
+        .current_dir(folder)
+        .env("JITTERSCOPE_RUNS", runs.path());
     command
         .env_remove("SSL_CERT_FILE")
         .env_remove("SSL_CERT_DIR")
