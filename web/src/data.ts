@@ -244,7 +244,7 @@ export async function load(rows: string, frames: string): Promise<Run> {
 }
 
 /** A stall in the server's format. */
-export interface Told {
+export interface ServedStall {
   stall: number;
   start_ns: number;
   length_ns: number;
@@ -257,8 +257,8 @@ export interface Told {
 }
 
 /** Asks the page's server for one stall. Throws if the server does not return it. */
-export async function ask(stall: number): Promise<Told> {
+export async function ask(stall: number): Promise<ServedStall> {
   const answer = await fetch(`${location.pathname}/stall/${stall}`, { headers: { accept: "application/json" } });
   if (!answer.ok) throw new Error((await answer.text()).trim().slice(0, 200));
-  return (await answer.json()) as Told;
+  return (await answer.json()) as ServedStall;
 }

@@ -1,7 +1,7 @@
 // Details of the selected stall: time and place, culprits, senders, and its frames.
 
 import type { App, Part } from "./app.js";
-import { ask, type Told } from "./data.js";
+import { ask, type ServedStall } from "./data.js";
 import { button, copier, element } from "./dom.js";
 import { capital, count, exact, moment, ns, percent, utc } from "./format.js";
 import { owned } from "./frames.js";
@@ -16,7 +16,7 @@ export class Panel implements Part {
   private shown: number | null | undefined = undefined;
   private asked: number | null = null;
   /** The server's stalls; a failure is a text. */
-  private readonly told = new Map<number, Told | string>();
+  private readonly served = new Map<number, ServedStall | string>();
 
   constructor(private readonly app: App) {
     this.root = element("aside", { class: "panel", tabindex: "0", "aria-label": `The chosen ${app.noun.one}`, "aria-live": "polite" });
@@ -47,46 +47,46 @@ export class Panel implements Part {
   }
 
   /** In a served page, the run's data of a stall; requested once. `undefined` while the request is pending. */
-  private more(stall: number): Told | string | undefined {
-    if (!this.told.has(stall) && this.asked !== stall) {
+  private more(stall: number): ServedStall | string | undefined {
+    if (!this.served.has(stall) && this.asked !== stall) {
       this.asked = stall;
       ask(stall)
         .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
-        .then((told) => {
-          this.told.set(stall, told);
+        .then((served) => {
+          this.served.set(stall, served);
           if (this.asked === stall) this.asked = null;
-          if (typeof told !== "string" && told.frames.length > 0) this.app.run.frames.set(stall, owned(told.frames, this.app.run.head.culprits));
+          if (typeof served !== "string" && served.frames.length > 0) this.app.run.frames.set(stall, owned(served.frames, this.app.run.head.culprits));
           if (this.app.state.stall === stall) this.shown = undefined;
           this.app.later();
         });
     }
-    return this.told.get(stall);
+    return this.served.get(stall);
   }
 
   /** A stall that is not in the page's rows. */
   private absent(stall: number): Node[] {
     const head = element("p", {}, `${this.name(stall)} is not in this page.`);
     if (!this.app.run.head.served) return [head, this.elsewhere(stall)];
-    const told = this.more(stall);
-    if (told === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
-    if (typeof told === "string") return [element("p", {}, `${this.name(stall)} is not available: ${told}`)];
+    const served = this.more(stall);
+    if (served === undefined) return [head, element("p", { class: "note" }, "Asking for it\u2026")];
+    if (typeof served === "string") return [element("p", {}, `${this.name(stall)} is not available: ${served}`)];
     const list = element("ul", { class: "parts" });
-    const pieces = told.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns, turns: part.turns }));
+    const pieces = served.parts.map((part): Piece & { about: string } => ({ culprit: part.name, about: part.about, text: part.text, net: part.net_ns, around: part.around_ns, turns: part.turns }));
     for (const { culprit, net, turns, pieces: of } of summed(pieces)) {
       const about = of[0]?.about ?? "";
       list.append(
         element(
           "li",
           {},
-          `${culprit} ${percent(net / Math.max(told.length_ns, 1))}, ${exact(net)}${told.order_lost ? sumOf(turns) : ""}`,
+          `${culprit} ${percent(net / Math.max(served.length_ns, 1))}, ${exact(net)}${served.order_lost ? sumOf(turns) : ""}`,
           element("span", { class: "note" }, of.length === 1 ? `${about}; ${of[0]?.text ?? ""}` : `${about}; in ${count(of.length)} parts:`),
           ...singly(of),
         ),
       );
     }
     return [
-      element("h3", {}, `${this.name(stall)}: ${ns(told.length_ns)}`),
-      element("p", { class: "note" }, `${told.victim}, CPU ${told.cpu}, ${moment(told.start_ns, 1)} since the start. It is not drawn in the timeline, which has a sample.`),
+      element("h3", {}, `${this.name(stall)}: ${ns(served.length_ns)}`),
+      element("p", { class: "note" }, `${served.victim}, CPU ${served.cpu}, ${moment(served.start_ns, 1)} since the start. It is not drawn in the timeline, which has a sample.`),
       ...this.whose(list),
       element("h4", {}, "Frame by frame"),
       this.frames(stall),
@@ -150,8 +150,8 @@ export class Panel implements Part {
     const { frames, head } = this.app.run;
     if (frames.has(stall)) return false;
     if (!head.served) return !head.trace_complete;
-    const told = this.more(stall);
-    return typeof told === "object" && told.order_lost;
+    const served = this.more(stall);
+    return typeof served === "object" && served.order_lost;
   }
 
   private parts(row: number, length: number, orderLost: boolean): HTMLElement {
@@ -190,9 +190,9 @@ export class Panel implements Part {
   private frames(id: number): HTMLElement {
     const frames = this.app.run.frames.get(id);
     if (frames === undefined && this.app.run.head.served) {
-      const told = this.more(id);
-      if (told === undefined) return element("p", { class: "note" }, "Asking for its frames\u2026");
-      const why = typeof told === "string" ? `They are not available: ${told}` : told.order_lost ? capital(LOST) : "Nothing was recorded inside it.";
+      const served = this.more(id);
+      if (served === undefined) return element("p", { class: "note" }, "Asking for its frames\u2026");
+      const why = typeof served === "string" ? `They are not available: ${served}` : served.order_lost ? capital(LOST) : "Nothing was recorded inside it.";
       return element("p", { class: "note" }, why);
     }
     if (frames === undefined) {

@@ -44,7 +44,7 @@ pub enum Command {
     Record(record::RecordArgs),
     /// Follow your own threads: who takes their time
     Attach(attach::AttachArgs),
-    /// Run a benchmark several times: which iterations were disturbed, and by whom
+    /// Run a benchmark several times, mark the disturbed iterations, and name the culprits
     Guard(Box<guard_args::GuardArgs>),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),

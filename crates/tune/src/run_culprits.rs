@@ -69,12 +69,10 @@ const MOST_CULPRITS: usize = 4096;
 
 impl RunCulprits {
     /// What a run measured, by program. `attributions` are the run's rows, by which stalls are counted. With followed
-    /// threads, their time is not exclusive: messages queued behind one stall share its time, so each thread counts the
-    /// culprit's time as its own loss.
-    /// what ran instead of them is counted once a thread, as what each of them lost.
+    /// threads, time is not exclusive: each thread counts a culprit's time as its own loss.
     ///
-    /// Those of the rows.
-    /// Those of the rows.
+    /// # Errors
+    /// A row cannot be read.
     pub fn gather<E, R: Iterator<Item = Result<Attribution, E>>>(
         manifest: &RunManifest,
         attributions: impl FnOnce() -> Result<R, E>,

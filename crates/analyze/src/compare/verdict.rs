@@ -23,7 +23,7 @@ pub enum Verdict {
 pub enum Undecided {
     /// A single run in each arm shows no run-to-run variation.
     SingleRuns,
-    /// The arms alternate too rarely: the setting cannot be told from the time.
+    /// The arms alternate too rarely: a drift of the machine would look like an effect of the setting.
     OneAfterTheOther,
     /// The test cannot reach significance with so few runs.
     TooFewRuns {

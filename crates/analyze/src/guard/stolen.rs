@@ -1,4 +1,4 @@
-//! What the threads of a command lost, and to whom.
+//! The CPU time that the threads of a command lost, and the culprits that took it.
 
 use jitterscope_model::{
     Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, Subject, SumRow, ThreadAccount,

@@ -73,9 +73,10 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
             }
         }
     }
-    if let (Some(error), true) = (&mut error, series.iterations.is_empty()) {
-        return Err(std::mem::replace(error, anyhow::anyhow!("")));
-    }
+    let error = match error {
+        Some(error) if series.iterations.is_empty() => return Err(error),
+        error => error,
+    };
     let path = last.as_ref().map(|(path, _)| path);
     print(
         args,

@@ -275,7 +275,7 @@ pub fn because(comparison: &Comparison, run: Nanos) -> Option<String> {
         Undecided::Chance => "it may be chance, and it may be more than the margin".into(),
         Undecided::OneAfterTheOther => {
             return Some(
-                "recorded one after the other, so that the setting cannot be told from the time: use \
+                "recorded one after the other, so a drift of the machine would look like an effect of the setting: use \
                  `jitterscope experiment`, or alternate the recordings"
                     .into(),
             );

@@ -803,12 +803,12 @@ fn a_lane_has_the_name_that_its_thread_has_after_it_was_executed() {
 fn a_served_stall_says_whether_its_order_is_lost_and_of_how_many_turns_each_part_is() {
     let mut worst = drawn(&busy(&[0]), ALL).summary.worst.remove(0);
     worst.parts[0].turns = 12;
-    let told = |rows: Option<&[TimelineRow]>| -> serde_json::Value {
+    let answer = |rows: Option<&[TimelineRow]>| -> serde_json::Value {
         serde_json::from_str(&html::stall("spin", &worst, rows)).unwrap()
     };
-    let lost = told(None);
+    let lost = answer(None);
     assert_eq!(lost["order_lost"], true);
     assert_eq!(lost["parts"][0]["turns"], 12);
     // Without any record inside it, there is no order either, but nothing is lost.
-    assert_eq!(told(Some(&[]))["order_lost"], false);
+    assert_eq!(answer(Some(&[]))["order_lost"], false);
 }
