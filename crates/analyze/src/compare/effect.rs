@@ -91,9 +91,12 @@ impl Effect {
         })
     }
 
-    /// The half width of the interval of this level, in errors: that of t, or the limit of the family's test if larger.
-    pub(super) fn limit(&self, level: f64, critical: f64) -> f64 {
-        t_quantile(0.5 + level / 2.0, self.freedom).max(critical)
+    /// The half width of the interval of this level, on the scale: that of Student's t, or that of the family's test if
+    /// it is larger. The family's test divides by no smaller error than `least`.
+    pub(super) fn half_width(&self, level: f64, critical: f64, least: f64) -> f64 {
+        let times = |limit: f64, error: f64| if error > 0.0 { limit * error } else { 0.0 };
+        times(t_quantile(0.5 + level / 2.0, self.freedom), self.error)
+            .max(times(critical, self.error.max(least)))
     }
 
     /// The probability that chance alone makes t this large, in either direction.
@@ -105,12 +108,8 @@ impl Effect {
         }
     }
 
-    /// The interval of this half width in errors, as a reported change; `None` if a bound is not finite.
-    pub(super) fn change_interval_within(&self, level: f64, limit: f64) -> Option<Interval> {
-        let half = match self.error {
-            0.0 => 0.0,
-            error => limit * error,
-        };
+    /// The interval of this half width, as a reported change; `None` if a bound is not finite.
+    pub(super) fn change_interval_within(&self, level: f64, half: f64) -> Option<Interval> {
         let interval = Interval {
             low: self.scale.change(self.distance - half),
             high: self.scale.change(self.distance + half),

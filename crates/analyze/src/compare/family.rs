@@ -4,7 +4,7 @@ use super::flips::sign_flips;
 use super::max_t::MaxT;
 use super::shuffles::{Arms, permutations};
 use super::tested::Tested;
-use super::{Comparison, Design, Grain, Margin};
+use super::{Comparison, Design, Grain, Margin, Scale};
 
 /// A figure of two arms, one number a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,11 @@ fn kind(hypothesis: &Hypothesis) -> Kind {
     Kind::Several((first, second))
 }
 
+fn least_error(grain: Grain, (first, second): &Arms) -> f64 {
+    let scale = Scale::of(first.iter().chain(second).copied());
+    grain.least_error(scale, [first, second])
+}
+
 /// Decides a whole family at once: with probability `alpha` at most, chance makes any of them look different. The
 /// maximum of t over rearrangements of whole runs adjusts them (Westfall and Young), in a single step, so that one
 /// critical value gives their verdicts and their intervals. A figure that neither arm saw does not cost the others
@@ -48,31 +53,25 @@ fn kind(hypothesis: &Hypothesis) -> Kind {
 #[must_use]
 pub fn family(design: Design, alpha: f64, hypotheses: &[Hypothesis]) -> Vec<Comparison> {
     let kinds: Vec<Kind> = hypotheses.iter().map(kind).collect();
-    let several: Vec<&Arms> = kinds
+    let (several, least): (Vec<&Arms>, Vec<f64>) = hypotheses
         .iter()
-        .filter_map(|kind| {
-            if let Kind::Several(arms) = kind {
-                Some(arms)
-            } else {
-                None
-            }
+        .zip(&kinds)
+        .filter_map(|(hypothesis, kind)| match kind {
+            Kind::Several(arms) => Some((arms, least_error(hypothesis.grain, arms))),
+            Kind::Missing | Kind::NotSeen(_) => None,
         })
-        .collect();
+        .unzip();
     let tested = match design {
-        Design::Paired => sign_flips(
-            &several
-                .iter()
-                .map(|(a, b)| super::distances(a, b).1)
-                .collect::<Vec<_>>(),
-        ),
+        Design::Paired => {
+            let distances = several.iter().map(|(a, b)| super::distances(a, b).1);
+            sign_flips(&distances.collect::<Vec<_>>(), &least)
+        }
         // Nothing that the test could rearrange.
         Design::Blocks => MaxT::default(),
-        Design::Unpaired => permutations(
-            &several
-                .iter()
-                .map(|arms| (*arms).clone())
-                .collect::<Vec<_>>(),
-        ),
+        Design::Unpaired => {
+            let arms = several.iter().map(|arms| (*arms).clone());
+            permutations(&arms.collect::<Vec<_>>(), &least)
+        }
     };
     let critical = tested.critical(alpha);
     let mut of_several = tested.adjusted.into_iter();

@@ -11,9 +11,10 @@ const SEED: u64 = 0x6a69_7474_6572;
 
 /// The two-sided probabilities that chance alone makes the mean distances of these hypotheses this large, adjusted for
 /// their number. All distances of a pair are flipped together, so that correlated figures do not count twice. Each
-/// hypothesis must have a distance for every pair. The maxima are values of t.
+/// hypothesis must have a distance for every pair; its mean has at least the standard error in `least`. The maxima are
+/// values of t.
 #[must_use]
-pub(super) fn sign_flips(hypotheses: &[Vec<f64>]) -> MaxT {
+pub(super) fn sign_flips(hypotheses: &[Vec<f64>], least: &[f64]) -> MaxT {
     let pairs = hypotheses.iter().map(Vec::len).min().unwrap_or(0);
     if pairs == 0 {
         return MaxT {
@@ -21,18 +22,28 @@ pub(super) fn sign_flips(hypotheses: &[Vec<f64>]) -> MaxT {
             maxima: Vec::new(),
         };
     }
-    let scales: Vec<f64> = hypotheses
+    let n = pairs as f64;
+    // The squares of all distances, whatever their signs, and the least squares about the mean.
+    let squares: Vec<[f64; 2]> = hypotheses
         .iter()
-        .map(|h| h[..pairs].iter().map(|d| d * d).sum::<f64>().sqrt())
+        .zip(least)
+        .map(|(distances, least)| {
+            let all = distances[..pairs].iter().map(|d| d * d).sum();
+            [all, n * (n - 1.0) * least * least]
+        })
         .collect();
+    // The statistic is a function of t alone, quicker, and does not round where the distances have no scatter.
     let fill = |signs: &[f64], statistics: &mut [f64]| {
-        for ((statistic, distances), scale) in statistics.iter_mut().zip(hypotheses).zip(&scales) {
+        for ((statistic, distances), [all, least]) in
+            statistics.iter_mut().zip(hypotheses).zip(&squares)
+        {
             let sum: f64 = distances
                 .iter()
                 .zip(signs)
                 .map(|(distance, sign)| distance * sign)
                 .sum();
-            *statistic = if *scale > 0.0 { sum.abs() / scale } else { 0.0 };
+            let scale = all.max(least + sum * sum / n).sqrt();
+            *statistic = if scale > 0.0 { sum.abs() / scale } else { 0.0 };
         }
     };
     let mut signs = vec![1.0; pairs];
@@ -59,8 +70,6 @@ pub(super) fn sign_flips(hypotheses: &[Vec<f64>]) -> MaxT {
         next += 1;
         true
     });
-    // The statistic is a function of t alone, and quicker.
-    let n = pairs as f64;
     for of in &mut found.maxima {
         *of *= ((n - 1.0) / (n - *of * *of).max(0.0)).sqrt();
     }
@@ -82,13 +91,17 @@ mod tests {
     use super::*;
 
     fn sign_flip(distances: &[f64]) -> f64 {
-        sign_flips(&[distances.to_vec()]).adjusted[0]
+        of(&[distances.to_vec()]).adjusted[0]
+    }
+
+    fn of(hypotheses: &[Vec<f64>]) -> MaxT {
+        sign_flips(hypotheses, &vec![0.0; hypotheses.len()])
     }
 
     #[test]
     fn the_limit_of_chance_is_a_value_of_t_that_is_larger_for_many() {
         let one: Vec<f64> = (0..12).map(|n| f64::from(n * 5 % 12) - 5.4).collect();
-        let single = sign_flips(std::slice::from_ref(&one)).critical(0.05);
+        let single = of(std::slice::from_ref(&one)).critical(0.05);
         // The table has 2.201 for eleven degrees of freedom.
         assert!((single - 2.201).abs() < 0.2, "{single}");
         let many: Vec<Vec<f64>> = (1..11)
@@ -98,9 +111,9 @@ mod tests {
                     .collect()
             })
             .collect();
-        assert!(sign_flips(&many).critical(0.05) > single + 0.3);
+        assert!(of(&many).critical(0.05) > single + 0.3);
         // Five pairs cannot show anything: everything counts as chance.
-        let five = sign_flips(&[vec![1.0, 1.1, 0.9, 1.0, 1.2]]);
+        let five = of(&[vec![1.0, 1.1, 0.9, 1.0, 1.2]]);
         assert!(
             five.adjusted[0] > 0.05 && five.critical(0.05) > 10.0,
             "{five:?}"
@@ -121,7 +134,7 @@ mod tests {
             9.0 / 128.0
         );
         assert_eq!(sign_flip(&[0.0; 8]), 1.0);
-        assert_eq!(sign_flips(&[vec![]]).adjusted, [1.0]);
+        assert_eq!(of(&[vec![]]).adjusted, [1.0]);
     }
 
     #[test]
@@ -158,7 +171,7 @@ mod tests {
         };
         let mut hypotheses: Vec<Vec<f64>> = (1..11).map(noise).collect();
         hypotheses.push(vec![10.0, 11.0, 9.0, 10.0, 10.0, 12.0, 9.0, 10.0]);
-        let adjusted = sign_flips(&hypotheses).adjusted;
+        let adjusted = of(&hypotheses).adjusted;
         assert!(adjusted[10] <= 2.0 / 128.0, "{adjusted:?}");
         assert!(adjusted[..10].iter().all(|p| *p > 0.05), "{adjusted:?}");
         // Adjusting never makes a probability smaller.
@@ -170,7 +183,7 @@ mod tests {
     #[test]
     fn the_same_hypothesis_twice_costs_nothing() {
         let distances = vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0];
-        let twice = sign_flips(&[distances.clone(), distances.clone()]).adjusted;
+        let twice = of(&[distances.clone(), distances.clone()]).adjusted;
         assert_eq!(twice, vec![sign_flip(&distances); 2]);
     }
 
@@ -180,13 +193,31 @@ mod tests {
             vec![3.0, 1.0, 2.0, 2.5, -0.5, 1.5, 2.0, 1.0],
             vec![1.0, -1.0, 2.0, 0.5, 1.0, -2.0, 1.0, 3.0],
         );
-        let of = |unit: f64| {
-            sign_flips(&[one.clone(), other.iter().map(|d| d * unit).collect()]).adjusted
-        };
-        assert!(of(1.0)[0] < of(1.0)[1] && of(1.0)[1] < 1.0, "{:?}", of(1.0));
+        let in_unit =
+            |unit: f64| of(&[one.clone(), other.iter().map(|d| d * unit).collect()]).adjusted;
+        let plain = in_unit(1.0);
+        assert!(plain[0] < plain[1] && plain[1] < 1.0, "{plain:?}");
         // Powers of two do not round.
         for unit in [1024.0, 1.0 / 1024.0] {
-            assert_eq!(of(unit), of(1.0));
+            assert_eq!(in_unit(unit), plain);
         }
+    }
+
+    /// Observed in an experiment: the larger t of a rearrangement was that of a count of one event a run.
+    #[test]
+    fn counts_that_differ_by_one_event_hide_no_large_change() {
+        let clear = vec![73.0, 74.5, 73.6, 75.0, 72.8, 73.9, 74.4, 73.2];
+        let one_event = vec![3.3, -3.3, -3.3, 3.3, 3.3, -3.3, 3.3, 3.3];
+        let both = [clear, one_event];
+        assert_eq!(sign_flips(&both, &[0.0; 2]).adjusted[0], 2.0 / 128.0);
+        // Eight events in runs of 0.3 s.
+        let least = 8f64.sqrt() / 8.0 / 0.3;
+        let found = sign_flips(&both, &[0.0, least]);
+        assert_eq!(found.adjusted[0], 1.0 / 128.0);
+        let t = 73.0f64;
+        assert!(found.critical(1.0 / 128.0) < t, "{found:?}");
+        // t itself, where the least error is larger than the scatter.
+        let alone = sign_flips(&[vec![2.0; 8]], &[0.5]);
+        assert!((alone.maxima[0] - 4.0).abs() < 1e-12, "{alone:?}");
     }
 }

@@ -5,6 +5,7 @@
 
 use super::distribution::{normal_quantile, poisson_bounds};
 use super::poisson::{Count, rate_ratio};
+use super::sample::mean;
 use super::{Interval, Margin, Scale};
 
 /// The number of bisections of a probability.
@@ -103,6 +104,29 @@ impl Grain {
         };
         let (low, high) = bounds;
         (low.is_finite() && high.is_finite()).then_some(Interval { low, high, level })
+    }
+
+    /// The least standard error on the scale of the distance between the means of arms with so many runs: the Poisson
+    /// error of the counts, or the rounding to buckets. 0 if the scatter of the runs suffices. Runs of one setting can
+    /// change arms without changing it, as the test of a family requires. Without it, counts that differ by exactly one
+    /// event in every pair would have no scatter in one rearrangement, and no larger change of another figure could
+    /// then be told from chance.
+    pub(super) fn least_error(self, scale: Scale, arms: [&[f64]; 2]) -> f64 {
+        let runs = arms.map(|arm| arm.len() as f64);
+        let of_both = 1.0 / runs[0] + 1.0 / runs[1];
+        let share = match self {
+            Grain::Fine => return 0.0,
+            Grain::Counted([a, b]) => {
+                ((runs[0] + runs[1]) / a.events.saturating_add(b.events) as f64 * of_both).sqrt()
+            }
+            // A rounded number has the deviation of a uniform one: its width over the root of 12.
+            Grain::Buckets(width) => width * (of_both / 12.0).sqrt(),
+        };
+        let error = match scale {
+            Scale::Ratio => share,
+            Scale::Difference => share * mean(&arms.concat()),
+        };
+        if error.is_finite() { error } else { 0.0 }
     }
 
     /// The smallest alpha at which the narrowest interval excludes zero, if that is more than `least`; else 0.
@@ -267,6 +291,30 @@ mod tests {
             .interval(Scale::Difference, 0.0, 100.0, 0.95)
             .unwrap();
         assert_eq!((zero.low, zero.high), (99.0, 101.0));
+    }
+
+    #[test]
+    fn the_least_error_is_that_of_poisson_counts_or_of_rounding() {
+        // Two counts of 50: their logarithms differ with the variance 1/50 + 1/50, whatever the number of runs.
+        let counted = Grain::Counted([count(50), count(50)]);
+        let arm = [3.0; 4];
+        let ratio = counted.least_error(Scale::Ratio, [&arm, &arm]);
+        assert!((ratio - 0.2).abs() < 1e-12, "{ratio}");
+        // The error of a figure of 3 is three times its share.
+        let difference = counted.least_error(Scale::Difference, [&arm, &arm]);
+        assert!((difference - 0.6).abs() < 1e-12, "{difference}");
+        // Twice as many runs in one arm: 67 and 33 events by chance.
+        let uneven = counted.least_error(Scale::Ratio, [&[3.0; 4], &[3.0; 2]]);
+        assert!(
+            (uneven - (0.015f64 + 0.03).sqrt()).abs() < 1e-12,
+            "{uneven}"
+        );
+        let rounded = Grain::Buckets(0.12).least_error(Scale::Ratio, [&[7.0; 6], &[7.0; 6]]);
+        assert!((rounded - 0.02).abs() < 1e-12, "{rounded}");
+        let none = Grain::Counted([count(0), count(0)]);
+        for grain in [Grain::Fine, none] {
+            assert_eq!(grain.least_error(Scale::Difference, [&[0.0], &[0.0]]), 0.0);
+        }
     }
 
     #[test]

@@ -15,9 +15,10 @@ const SEED: u64 = 0x6a69_7474_6572;
 pub type Arms = (Vec<f64>, Vec<f64>);
 
 /// The two-sided probabilities that chance alone puts the arms of these hypotheses about the same runs this far apart,
-/// adjusted for their number. Each must have a figure for every run.
+/// adjusted for their number. Each must have a figure for every run; the distance between its arms has at least the
+/// standard error in `least`.
 #[must_use]
-pub(super) fn permutations(hypotheses: &[Arms]) -> MaxT {
+pub(super) fn permutations(hypotheses: &[Arms], least: &[f64]) -> MaxT {
     let Some((a, b)) = hypotheses.first().map(|(a, b)| (a.len(), b.len())) else {
         return MaxT::default();
     };
@@ -38,7 +39,7 @@ pub(super) fn permutations(hypotheses: &[Arms]) -> MaxT {
         .collect();
     let (mut one, mut other) = (Vec::with_capacity(a), Vec::with_capacity(b));
     let mut fill = |in_first: &[bool], statistics: &mut [f64]| {
-        for (statistic, positions) in statistics.iter_mut().zip(&positions) {
+        for ((statistic, positions), least) in statistics.iter_mut().zip(&positions).zip(least) {
             one.clear();
             other.clear();
             for (position, first) in positions.iter().zip(in_first) {
@@ -48,7 +49,7 @@ pub(super) fn permutations(hypotheses: &[Arms]) -> MaxT {
                     other.push(*position)
                 }
             }
-            *statistic = welch(&one, &other);
+            *statistic = welch(&one, &other, *least);
         }
     };
     let mut in_first: Vec<bool> = (0..all).map(|at| at < a).collect();
@@ -84,11 +85,11 @@ pub fn smallest_of_shuffles(first: usize, second: usize) -> f64 {
     (mirrored / count).min(1.0)
 }
 
-/// The absolute value of Welch's t; infinite if the arms differ and have no scatter.
-fn welch(first: &[f64], second: &[f64]) -> f64 {
+/// The absolute value of Welch's t, with at least this standard error; infinite if the arms differ and have no error.
+fn welch(first: &[f64], second: &[f64], least: f64) -> f64 {
     let apart = |a: f64, b: f64, error: f64| match (a - b).abs() {
         0.0 => 0.0,
-        apart if error > 0.0 => apart / error,
+        apart if error.max(least) > 0.0 => apart / error.max(least),
         _ => f64::INFINITY,
     };
     match (Moments::of(first), Moments::of(second)) {
@@ -128,7 +129,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn permutation(first: &[f64], second: &[f64]) -> f64 {
-        permutations(&[(first.to_vec(), second.to_vec())]).adjusted[0]
+        permutations(&[(first.to_vec(), second.to_vec())], &[0.0]).adjusted[0]
     }
 
     #[test]
@@ -179,8 +180,17 @@ mod tests {
             vec![1.0, 1.1, 1.0, 0.9, 1.05],
             vec![50.0, 52.0, 49.0, 51.0, 50.5],
         ));
-        let adjusted = permutations(&hypotheses).adjusted;
+        let adjusted = permutations(&hypotheses, &[0.0; 9]).adjusted;
         assert!(adjusted[8] < 0.05, "{adjusted:?}");
         assert!(adjusted[..8].iter().all(|p| *p > 0.05), "{adjusted:?}");
+    }
+
+    #[test]
+    fn labels_with_counts_of_one_event_hide_no_large_change() {
+        let clear = (vec![1.0, 1.1, 1.0, 0.9], vec![50.0, 52.0, 49.0, 51.0]);
+        let one_event = (vec![1.0, 0.0, 1.0, 0.0], vec![0.0, 1.0, 0.0, 1.0]);
+        let both = [clear, one_event];
+        assert_eq!(permutations(&both, &[0.0; 2]).adjusted[0], 4.0 / 70.0);
+        assert_eq!(permutations(&both, &[0.0, 0.5]).adjusted[0], 2.0 / 70.0);
     }
 }

@@ -51,10 +51,11 @@ impl Comparison {
         // A test that cannot come out states nothing, neither a direction nor that the arms are alike.
         let enough = effect.filter(|_| reaches(design, [first.len(), second.len()], alpha));
         if let Some(effect) = &enough {
-            let limit = effect.limit(level, tested.critical);
+            let least_error = grain.least_error(scale, [first, second]);
+            let half = effect.half_width(level, tested.critical, least_error);
             let own = effect.probability().max(tested.probability);
             found.interval = effect
-                .change_interval_within(level, limit)
+                .change_interval_within(level, half)
                 .filter(|own_interval| own <= alpha || !excludes_zero(own_interval))
                 .map(|own| own.and(least(level)));
             let of_grain = match own <= alpha {
@@ -65,9 +66,11 @@ impl Comparison {
             let level = 1.0 - 2.0 * alpha;
             found.equivalence_interval = Some(effect.change_interval(level).and(least(level)));
             let error = effect.error.max(counted / (runs as f64).sqrt());
+            let counted = Effect { error, ..*effect };
+            let half = counted.half_width(level, tested.critical, least_error);
             let power = needed::quantile_of_power(design, runs);
             found.detectable =
-                Some(scale.change((limit + power) * error)).filter(|change| change.is_finite());
+                Some(scale.change(half + power * error)).filter(|change| change.is_finite());
         }
         let alike = found
             .equivalence_interval
@@ -258,11 +261,14 @@ mod tests {
             seconds: [5.0; 2],
             grain: Grain::of([&basis(1), &basis(2)]),
         };
+        let grain = hypothesis.grain;
         let found = family(Design::Unpaired, 0.05, &[hypothesis]).remove(0);
         assert_eq!(found.verdict, Verdict::Inconclusive);
+        assert!(found.probability.unwrap() > 0.05, "{found:?}");
+        assert!(!excludes_zero(&found.interval.unwrap()), "{found:?}");
         // Twice the tail of the binomial: ten of fifteen or more.
         let wanted = 2.0 * (3003.0 + 1365.0 + 455.0 + 105.0 + 15.0 + 1.0) / 32768.0;
-        let probability = found.probability.unwrap();
+        let probability = grain.probability(found.scale, 1.0, 2.0, 0.05);
         assert!(
             (probability - wanted).abs() < 1e-6,
             "{probability} {wanted}"
