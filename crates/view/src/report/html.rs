@@ -10,18 +10,28 @@ impl Report {
     pub(crate) fn html(&self, body: &mut Markup) {
         for block in &self.blocks {
             match block {
-                Block::Heading(words) => {
-                    body.element("<h3>", words, "</h3>\n");
+                Block::Heading { text, .. } => {
+                    body.element("<h3>", text, "</h3>\n");
                 }
                 Block::Sentence(of) => sentence(body, of),
                 Block::Facts(of) => facts(body, of),
                 Block::Table(of) => table(body, of),
+                Block::Warnings(all) => {
+                    for warning in all {
+                        body.element("<p class=\"warning\">", warning, "</p>\n");
+                    }
+                }
+                // The page has tables of its own in place of these.
+                Block::Line(_) => {}
             }
         }
     }
 }
 
-fn sentence(body: &mut Markup, Sentence { tone, lead, text }: &Sentence) {
+fn sentence(body: &mut Markup, of: &Sentence) {
+    let Sentence {
+        tone, lead, text, ..
+    } = of;
     body.raw(match tone {
         Some(Tone::Strong | Tone::Heading) => "<p class=\"lead\">",
         Some(Tone::Good) => "<p class=\"lead good\">",

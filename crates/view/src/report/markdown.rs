@@ -10,20 +10,47 @@ impl Report {
     #[must_use]
     pub fn markdown(&self, title: &str) -> String {
         let mut page = format!("### {}\n", cell(title));
+        let mut lines = Vec::new();
         for block in &self.blocks {
+            if let Block::Line(line) = block {
+                lines.push(line.as_str());
+                continue;
+            }
+            page.push_str(&fenced(&std::mem::take(&mut lines)));
             page.push('\n');
             match block {
-                Block::Heading(words) => page.push_str(&format!("#### {}\n", cell(words))),
+                Block::Heading { text, .. } => page.push_str(&format!("#### {}\n", cell(text))),
                 Block::Sentence(of) => page.push_str(&format!("{}\n", sentence(of))),
                 Block::Facts(facts) => page.push_str(&list(facts)),
                 Block::Table(of) => page.push_str(&table(of)),
+                Block::Warnings(all) => {
+                    let line = |warning: &String| format!("- {}\n", cell(warning));
+                    page.extend(all.iter().map(line));
+                }
+                Block::Line(_) => {}
             }
         }
-        page
+        page + &fenced(&lines)
     }
 }
 
-fn sentence(Sentence { tone, lead, text }: &Sentence) -> String {
+/// Lines as they are on a screen; nothing for blank ones.
+fn fenced(lines: &[&str]) -> String {
+    let text = lines.join("\n");
+    let text = text.trim_matches('\n');
+    if text.is_empty() {
+        return String::new();
+    }
+    // A name in the text may contain backticks; a longer fence keeps them inside.
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("\n{fence}text\n{text}\n{fence}\n")
+}
+
+fn sentence(of: &Sentence) -> String {
+    let Sentence {
+        tone, lead, text, ..
+    } = of;
     match (*lead, tone) {
         ("", Some(Tone::Strong | Tone::Good | Tone::Bad | Tone::Heading)) => bold(text),
         ("", _) => cell(text),

@@ -19,16 +19,25 @@ pub struct Report {
 /// A piece of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Block {
-    Heading(String),
+    Heading {
+        text: String,
+        /// A remark at its right; empty for none.
+        remark: String,
+    },
     Sentence(Sentence),
     Facts(Facts),
+    Warnings(Vec<String>),
     Table(Table),
+    /// A line of a table or drawing that its builder laid out for a terminal.
+    Line(String),
 }
 
 /// A paragraph, in most cases of one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sentence {
     tone: Option<Tone>,
+    /// Blanks at the left margin of a terminal.
+    indent: usize,
     /// The words that catch the eye; empty for none. A colon follows them.
     lead: &'static str,
     text: String,
@@ -55,11 +64,29 @@ pub(crate) struct Fact {
 
 impl Report {
     pub(crate) fn heading(&mut self, text: impl Into<String>) {
-        self.blocks.push(Block::Heading(text.into()));
+        self.remarked(text, "");
+    }
+
+    /// A heading with a remark at the right margin.
+    pub(crate) fn remarked(&mut self, text: impl Into<String>, remark: impl Into<String>) {
+        self.blocks.push(Block::Heading {
+            text: text.into(),
+            remark: remark.into(),
+        });
     }
 
     pub(crate) fn sentence(&mut self, tone: impl Into<Option<Tone>>, text: impl Into<String>) {
         self.lead(tone, "", text);
+    }
+
+    /// A sentence with blanks at the left margin of a terminal.
+    pub(crate) fn indented(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
+        self.blocks.push(Block::Sentence(Sentence {
+            tone,
+            indent,
+            lead: "",
+            text: text.into(),
+        }));
     }
 
     /// A sentence behind words that catch the eye.
@@ -71,6 +98,7 @@ impl Report {
     ) {
         self.blocks.push(Block::Sentence(Sentence {
             tone: tone.into(),
+            indent: 0,
             lead,
             text: text.into(),
         }));
@@ -80,6 +108,55 @@ impl Report {
         if !(facts.shown.is_empty() && facts.aside.is_empty()) {
             self.blocks.push(Block::Facts(facts));
         }
+    }
+
+    /// Adds a fact to those before it.
+    pub(crate) fn fact(&mut self, fact: Fact) {
+        if let Some(Block::Facts(facts)) = self.blocks.last_mut() {
+            facts.shown.push(fact);
+        } else {
+            self.facts(Facts {
+                shown: vec![fact],
+                ..Facts::default()
+            });
+        }
+    }
+
+    /// What limits the statements above.
+    pub fn warnings(&mut self, all: Vec<String>) {
+        self.blocks.push(Block::Warnings(all));
+    }
+
+    /// Adds text that is laid out for a terminal.
+    pub fn lines(&mut self, text: &str) {
+        for line in text.lines() {
+            self.line(line);
+        }
+    }
+
+    /// Adds a line that is laid out for a terminal.
+    pub fn line(&mut self, line: &str) {
+        self.blocks.push(Block::Line(line.into()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Its sentences, as facts without names, and its facts, in order.
+    pub(crate) fn statements(self) -> Vec<Fact> {
+        let of = |block| match block {
+            Block::Sentence(Sentence { tone, text, .. }) => vec![Fact {
+                name: String::new(),
+                tone,
+                text,
+            }],
+            Block::Facts(facts) => facts.shown,
+            Block::Heading { .. } | Block::Warnings(_) | Block::Table(_) | Block::Line(_) => {
+                Vec::new()
+            }
+        };
+        self.blocks.into_iter().flat_map(of).collect()
     }
 
     pub(crate) fn table(&mut self, table: Table) {

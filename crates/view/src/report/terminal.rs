@@ -7,6 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
+/// Blanks before a fact.
+const INDENT: usize = 2;
 /// The least width of a first column that gives room to the others, columns.
 const LEAST: usize = 18;
 /// The largest width of a fact's name beside its text, columns.
@@ -22,10 +24,15 @@ impl Report {
         };
         for block in &self.blocks {
             match block {
-                Block::Heading(words) => text.heading(words),
+                Block::Heading {
+                    text: words,
+                    remark,
+                } => text.heading(words, remark),
                 Block::Sentence(sentence) => text.sentence(sentence),
                 Block::Facts(facts) => text.facts(facts),
+                Block::Warnings(all) => text.warnings(all),
                 Block::Table(table) => text.table(table),
+                Block::Line(line) => text.line(line),
             }
         }
         text.out
@@ -50,11 +57,26 @@ impl Text {
         }
     }
 
-    fn heading(&mut self, words: &str) {
-        self.apart();
+    fn heading(&mut self, words: &str, remark: &str) {
+        if self.out != "\n" {
+            self.apart();
+        }
         let words = fit(&words.to_uppercase(), self.style.columns());
-        let line = self.style.paint(Tone::Heading, &words);
-        self.line(&line);
+        let used = words.width() + remark.width();
+        let gap = self.style.columns().saturating_sub(used).max(1);
+        let words = self.style.paint(Tone::Heading, &words);
+        let remark = self.style.paint(Tone::Dim, remark);
+        self.line(&format!("{words}{}{remark}", " ".repeat(gap)));
+    }
+
+    fn warnings(&mut self, all: &[String]) {
+        for warning in all {
+            let mut mark = self.style.paint(Tone::Warning, "!");
+            for line in wrap(warning, self.style.columns() - 4) {
+                self.line(&format!("  {mark} {line}"));
+                mark = " ".into();
+            }
+        }
     }
 
     fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
@@ -63,10 +85,16 @@ impl Text {
         }
     }
 
-    fn sentence(&mut self, Sentence { tone, lead, text }: &Sentence) {
+    fn sentence(&mut self, sentence: &Sentence) {
+        let Sentence {
+            tone,
+            indent,
+            lead,
+            text,
+        } = sentence;
         match *lead {
-            "" => self.prose(*tone, 0, text),
-            lead => self.prose(*tone, 0, &format!("{}: {text}", lead.to_uppercase())),
+            "" => self.prose(*tone, *indent, text),
+            lead => self.prose(*tone, *indent, &format!("{}: {text}", lead.to_uppercase())),
         }
     }
 
@@ -75,18 +103,18 @@ impl Text {
         let names = names.max().unwrap_or(0).min(MOST_OF_A_NAME);
         for Fact { name, tone, text } in &facts.shown {
             // A long name is a line of its own.
-            let (mut first, room) = match tame(name) {
-                name if name.width() <= names => (pad(&name, names), names + GAP),
-                name => {
-                    self.prose(*tone, 0, &name);
-                    (pad("", names), names + GAP)
-                }
-            };
-            for line in wrap(text, self.style.columns().saturating_sub(room)) {
-                let line = format!("{first}{}{line}", " ".repeat(GAP));
+            let mut name = tame(name);
+            if name.width() > names {
+                self.prose(Some(Tone::Dim), INDENT, &name);
+                name.clear();
+            }
+            let room = self.style.columns().saturating_sub(INDENT + names + GAP);
+            for line in wrap(text, room) {
+                let start = format!("{}{}", " ".repeat(INDENT), pad(&name, names + GAP));
+                let start = self.style.paint(Tone::Dim, &start);
                 let line = tone.map_or(line.clone(), |tone| self.style.paint(tone, &line));
-                self.line(&line);
-                first = pad("", names);
+                self.line(&format!("{start}{line}"));
+                name.clear();
             }
         }
         let [one, several] = facts.aside_is;
@@ -291,7 +319,7 @@ mod tests {
         });
         assert_eq!(
             report.terminal(Style::default()),
-            "WHAT ELSE DIFFERS\nNOT COMPARABLE: probe\ncpufreq  1 in A, 2 in B\nand 2 things\n"
+            "WHAT ELSE DIFFERS\nNOT COMPARABLE: probe\n  cpufreq  1 in A, 2 in B\nand 2 things\n"
         );
     }
 }
