@@ -21,6 +21,8 @@ pub struct Report {
 enum Block {
     Heading {
         text: String,
+        /// Whether it is a name, whose letters stay as they are.
+        name: bool,
         /// A remark at its right; empty for none.
         remark: String,
     },
@@ -71,6 +73,16 @@ impl Report {
     pub(crate) fn remarked(&mut self, text: impl Into<String>, remark: impl Into<String>) {
         self.blocks.push(Block::Heading {
             text: text.into(),
+            name: false,
+            remark: remark.into(),
+        });
+    }
+
+    /// The name of what the blocks below are about, with a remark at the right margin.
+    pub(crate) fn name(&mut self, name: impl Into<String>, remark: impl Into<String>) {
+        self.blocks.push(Block::Heading {
+            text: name.into(),
+            name: true,
             remark: remark.into(),
         });
     }

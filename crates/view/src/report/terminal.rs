@@ -25,9 +25,15 @@ impl Report {
         for block in &self.blocks {
             match block {
                 Block::Heading {
+                    text: name,
+                    name: true,
+                    remark,
+                } => text.heading(name, remark),
+                Block::Heading {
                     text: words,
                     remark,
-                } => text.heading(words, remark),
+                    ..
+                } => text.heading(&words.to_uppercase(), remark),
                 Block::Sentence(sentence) => text.sentence(sentence),
                 Block::Facts(facts) => text.facts(facts),
                 Block::Warnings(all) => text.warnings(all),
@@ -61,7 +67,7 @@ impl Text {
         if self.out != "\n" {
             self.apart();
         }
-        let words = fit(&words.to_uppercase(), self.style.columns());
+        let words = fit(words, self.style.columns());
         let used = words.width() + remark.width();
         let gap = self.style.columns().saturating_sub(used).max(1);
         let words = self.style.paint(Tone::Heading, &words);

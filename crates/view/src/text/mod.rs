@@ -7,7 +7,7 @@ mod culprits;
 pub(crate) mod headline;
 mod over_time;
 mod page;
-mod passive;
+pub(crate) mod passive;
 mod percentiles;
 pub(crate) mod periods;
 pub(crate) mod price;

@@ -1,6 +1,6 @@
 //! A report under construction, whose tables are laid out for a terminal.
 
-use crate::report::{Fact, Report};
+use crate::report::{Fact, Report, Table};
 use crate::style::{Style, Tone};
 use jitterscope_analyze::RunSummary;
 
@@ -39,6 +39,11 @@ impl Page {
         self.report.remarked(text, remark);
     }
 
+    /// The name of what follows, after a blank line.
+    pub(crate) fn name(&mut self, name: &str, remark: &str) {
+        self.report.name(name, remark);
+    }
+
     /// Prose over the whole width.
     pub(crate) fn prose(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
         self.report.indented(tone, indent, text);
@@ -51,6 +56,10 @@ impl Page {
             tone,
             text: text.into(),
         });
+    }
+
+    pub(crate) fn table(&mut self, table: Table) {
+        self.report.table(table);
     }
 
     /// What the reader must know, at the end of every report.
