@@ -187,8 +187,7 @@ fn print(args: &GuardArgs, series: &Series, program: String) -> anyhow::Result<(
     if args.json {
         return output::json(&guard::json(series));
     }
-    let next = guard::Next { program };
-    output::result(&guard::render(series, &next, args.full, output::style()))
+    output::result(&guard::text(series, &program, args.full, output::style()))
 }
 
 #[cfg(test)]

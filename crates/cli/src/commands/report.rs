@@ -15,12 +15,13 @@ use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::Effort;
+use jitterscope_export::WholeFile;
 use jitterscope_model::{KeyLevel, RunManifest};
 use jitterscope_recording::reattributed;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::text::Next;
 use jitterscope_view::{Style, json, load_by, load_redacted, sum_up, text};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The default number of the worst stalls.
 const LISTED: usize = 10;
@@ -59,6 +60,9 @@ pub struct ReportArgs {
     pub all_cpus: bool,
     #[command(flatten)]
     pub pictures: PictureArgs,
+    /// Also write the whole report as Markdown, for the summary page of a build
+    #[arg(long, value_name = "FILE", conflicts_with = "timeline")]
+    pub markdown: Option<PathBuf>,
     #[command(flatten)]
     pub gates: Gates,
     #[command(flatten)]
@@ -162,6 +166,13 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
             summary
         }
     };
+    if let Some(path) = &args.markdown {
+        let title = format!("{} {}", summary.run.label, summary.run.id);
+        let page = text::render(&summary, Style::default()).markdown(&title);
+        WholeFile::open(path)
+            .and_then(|file| file.write(page.as_bytes()))
+            .with_context(|| format!("--markdown {}", path.display()))?;
+    }
     args.gates.hold(None, &summary, Exit::Ok)
 }
 

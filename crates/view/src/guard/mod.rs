@@ -3,15 +3,13 @@
 mod bencher;
 mod hyperfine;
 mod json;
-mod markdown;
+mod report;
 #[cfg(test)]
 mod tests;
-mod text;
 mod words;
 
 pub use bencher::bencher;
 pub use hyperfine::hyperfine;
 pub use json::json;
-pub use markdown::markdown;
-pub use text::{Next, render};
+pub use report::{markdown, text};
 pub use words::line;

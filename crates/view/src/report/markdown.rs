@@ -107,7 +107,7 @@ fn toned(of: &Cell) -> String {
 }
 
 /// Text that has no meaning in Markdown or HTML.
-pub(crate) fn cell(text: &str) -> String {
+fn cell(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in visible(text).chars() {
         match c {

@@ -2,10 +2,10 @@
 
 mod html;
 mod markdown;
+mod screen;
 mod table;
 mod terminal;
 
-pub(crate) use markdown::cell;
 pub(crate) use table::{Cell, Column, Row, Table};
 
 use crate::style::Tone;
@@ -40,6 +40,8 @@ struct Sentence {
     tone: Option<Tone>,
     /// Blanks at the left margin of a terminal.
     indent: usize,
+    /// Whether a screen without room leaves it out.
+    optional: bool,
     /// The words that catch the eye; empty for none. A colon follows them.
     lead: &'static str,
     text: String,
@@ -91,11 +93,20 @@ impl Report {
         self.lead(tone, "", text);
     }
 
+    /// A sentence that a screen without room leaves out.
+    pub(crate) fn optional(&mut self, tone: impl Into<Option<Tone>>, text: impl Into<String>) {
+        self.sentence(tone, text);
+        if let Some(Block::Sentence(last)) = self.blocks.last_mut() {
+            last.optional = true;
+        }
+    }
+
     /// A sentence with blanks at the left margin of a terminal.
     pub(crate) fn indented(&mut self, tone: Option<Tone>, indent: usize, text: &str) {
         self.blocks.push(Block::Sentence(Sentence {
             tone,
             indent,
+            optional: false,
             lead: "",
             text: text.into(),
         }));
@@ -111,6 +122,7 @@ impl Report {
         self.blocks.push(Block::Sentence(Sentence {
             tone: tone.into(),
             indent: 0,
+            optional: false,
             lead,
             text: text.into(),
         }));

@@ -31,6 +31,8 @@ pub(crate) struct Row {
     pub remarks: Vec<String>,
     /// Whether short views only count it.
     pub aside: bool,
+    /// A screen without room for all rows shows those of the smallest ranks.
+    pub rank: usize,
 }
 
 /// A cell of a table.

@@ -97,6 +97,7 @@ impl Text {
             indent,
             lead,
             text,
+            ..
         } = sentence;
         match *lead {
             "" => self.prose(*tone, *indent, text),
