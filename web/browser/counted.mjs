@@ -1,4 +1,4 @@
-// What was not recorded one by one, and what cannot be compared, is told where it is shown.
+// Stalls that were only counted and runs that cannot be compared are reported where they are shown.
 
 import assert from "node:assert/strict";
 import { cpSync, writeFileSync } from "node:fs";

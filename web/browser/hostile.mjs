@@ -62,7 +62,7 @@ export async function hostileNames({ browser, check, open, settled, sound, jitte
       assert.ok((await page.locator("#machine").textContent()).includes(NAMES[2]), kind);
       const told = await page.locator("main").textContent();
       // The fixture of wake-ups names nobody but in its tables.
-      if (kind !== "wakeup") assert.ok(NAMES.some((name) => told.includes(name)), `${kind}: no such name is told`);
+      if (kind !== "wakeup") assert.ok(NAMES.some((name) => told.includes(name)), `${kind}: no such name is shown`);
       assert.ok(names > 0 || kind === "wakeup" || kind === "late", `${kind}: nobody is renamed`);
       if (kind === "late") assert.match(await page.locator("#culprits").textContent(), /<script>a\(\)\/\//);
       if (kind === "passive") assert.match(await page.locator("#watched").textContent(), /<script>a\(\)\/\//);

@@ -112,7 +112,7 @@ export async function reader({ browser, check, open, ready, settled, small, larg
     assert.equal(await paper(), dark, "a reload keeps the theme");
     await page.emulateMedia({ media: "print" });
     assert.equal(await paper(), "rgb(255, 255, 255)");
-    // A screenshot is no printing: what comes before that is told here.
+    // A screenshot does not print, so this check sends the event that precedes printing.
     await event("beforeprint");
     const lightness = await page.evaluate((of) => document.querySelector(of).getContext("2d").getImageData(300, 10, 1, 1).data[0], canvases[0]);
     assert.ok(lightness > 200, `the artefact has a timeline of lightness ${lightness}`);

@@ -1,6 +1,6 @@
 // Pages in a real browser. Arguments: the program, the program that generates runs, and the folder of artefacts;
 // then, while something is mended, a text that the names of checks must have in them.
-// What cannot be had here is told as SKIPPED; nothing else may be missing.
+// An unavailable check is reported as SKIPPED; nothing else may be missing.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

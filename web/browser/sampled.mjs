@@ -1,4 +1,4 @@
-// A run that has more stalls than a page holds: what is of all of them, and what of the sample, is told.
+// A run with more stalls than a page holds: the page says which figures are of all stalls and which of a sample.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -95,7 +95,7 @@ export async function serve({ browser, program, runs, check, looks, ready, sound
       assert.ok((await page.locator("svg.chart").count()) >= 4);
       await sound(page);
       await looks(page, "serve-compare");
-      // The same twice is told in a page, from which one goes on.
+      // The same run twice is an error page with a way back.
       const id = new URL(page.url()).searchParams.get("a");
       const told = await page.goto(`${address}compare?a=${id}&b=${id}`);
       assert.equal(told.status(), 400);

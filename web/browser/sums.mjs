@@ -59,7 +59,7 @@ async function barsOf(page, count) {
           for (let i = x; i < width * (bars.line - 8); i += width) if (data[4 * i + 3] > 30) return false;
           return true;
         };
-        // What is told of it stands eight pixels behind its end.
+        // Its label stands eight pixels behind its end.
         let [end, gap] = [0, 0];
         for (let x = 0; x < width && gap < 6; x++) [end, gap] = empty(x) ? [end, gap + 1] : [x + 1, 0];
         lengths.push(end);

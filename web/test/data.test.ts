@@ -72,7 +72,7 @@ test("a run is read as it was written", async () => {
   ]);
 });
 
-test("what is damaged is told, not drawn", () => {
+test("damaged data is reported and not drawn", () => {
   assert.throws(() => parse(new Uint8Array(2)), /no data/);
   const whole = plain();
   assert.throws(() => parse(whole.subarray(0, whole.length - 1)), /ends early/);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn other_advisories_pass_and_a_database_out_of_reach_is_told() {
+    fn other_advisories_pass_and_an_unreachable_database_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let Some(mut deny) = with_advisory_about("no-library-of-ours", dir.path()) else {
             return;

@@ -38,7 +38,7 @@ pub fn wanted() -> Vec<String> {
 }
 
 /// Whether Miri is installed, or may be and can be installed.
-fn can_be_had(consent: Consent) -> bool {
+fn is_available(consent: Consent) -> bool {
     let add = [
         "component",
         "add",
@@ -52,7 +52,7 @@ fn can_be_had(consent: Consent) -> bool {
 
 /// Runs them; notes if Miri is unavailable.
 pub fn run(consent: Consent, found: &mut Found) -> anyhow::Result<()> {
-    if !can_be_had(consent) {
+    if !is_available(consent) {
         found.skipped.note(
             "no Miri (rustup toolchain install nightly; rustup component add miri --toolchain nightly)",
         );

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_told_where_the_time_above_it_holds_ten_of_them() {
+    fn a_wait_is_reported_if_ten_of_its_length_lie_above_it() {
         // The 99th percentile has 10 ms of a second above it, the median half a second.
         for (percentile, wait, supported) in [
             ("99", 1_000.0, true),

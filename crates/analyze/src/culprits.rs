@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_and_a_cpu_are_told_where_it_was_always_the_same() {
+    fn a_thread_and_a_cpu_are_named_if_they_were_always_the_same() {
         let at = |tid, cpu| Sender {
             tid,
             cpu: CpuId(cpu),

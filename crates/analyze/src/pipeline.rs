@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_that_rests_on_fewer_than_ten_is_not_told() {
+    fn a_percentile_that_rests_on_fewer_than_ten_is_not_reported() {
         for (count, expected) in [
             (9, 0),
             (20, 1),

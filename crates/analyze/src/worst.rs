@@ -195,7 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_culprit_is_told_once_whatever_set_it_going() {
+    fn a_culprit_is_reported_once_whatever_set_it_going() {
         let thread = |tid, comm: &str, process: Option<&str>| {
             let process = process.map(Into::into);
             Subject::Thread(Task {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_queued_up_are_told_by_the_longest() {
+    fn queued_messages_are_reported_by_the_longest() {
         let mut worst = Worst {
             one_of_overlapping: true,
             ..Worst::new(3, 1)

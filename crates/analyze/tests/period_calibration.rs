@@ -174,7 +174,7 @@ fn processes_without_a_period_show_none() {
 
 #[test]
 #[ignore = "cargo xtask test calibration runs it"]
-fn a_sleep_loop_is_never_told_to_be_clocked() {
+fn a_sleep_loop_is_never_reported_as_clocked() {
     let alarms = alarms("sleep loop", sleep_loop, |period| {
         period.regularity == Regularity::Clocked || period.known.is_some()
     });
@@ -229,7 +229,7 @@ fn true_periods_with_jitter_are_found_and_called_clocked() {
 
 #[test]
 #[ignore = "cargo xtask test calibration runs it"]
-fn a_sleep_loop_is_told_with_about_its_period() {
+fn a_sleep_loop_is_reported_with_about_its_period() {
     let (mut found, mut drifting) = (0, 0);
     for run in 0..100 {
         let mut random = SplitMix64(run ^ 0x100b << 32);

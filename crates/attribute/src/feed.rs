@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_told_no_more_than_was_asked_for() {
+    fn the_machine_gets_no_more_records_than_requested() {
         let mut feed = feed();
         let mut seen = Vec::new();
         let mut turns = Vec::new();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_beside_the_records_is_in_order_and_bounded() {
+    fn hints_between_records_are_in_order_and_bounded() {
         let mut feed = feed();
         for n in (0..MOST_ASIDE as u64).rev() {
             feed.arrived(i32::try_from(n).unwrap(), Ticks(1000 + n));

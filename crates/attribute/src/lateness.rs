@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_before_the_period_is_known_nor_from_a_long_standstill() {
+    fn no_lateness_before_the_period_is_known_or_after_a_standstill() {
         let mut grid = TickGrid::default();
         for n in 0..8 {
             assert_eq!(grid.tick(Nanos(DUE + n * 4 * MS), Nanos(2 * US)), None);

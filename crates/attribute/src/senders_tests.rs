@@ -41,7 +41,7 @@ fn the_last_sender_counts_in_any_order_of_arrival() {
 }
 
 #[test]
-fn a_sender_of_before_a_loss_is_not_told_for_what_came_after_it() {
+fn a_sender_before_a_loss_is_not_named_for_events_after_it() {
     let mut senders = Senders::new(TickRate::NANOSECONDS);
     for event in [waking(100, 1, 9), waking(400, 2, 9)] {
         senders.note(&event);

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn who_undoes_a_change_is_told_before_that_begins() {
+    fn the_guard_knows_a_change_before_it_begins() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("changed");
         let (apply, revert) = (

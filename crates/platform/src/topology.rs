@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_leaves_from_the_moment_it_is_told_to() {
+    fn a_cpu_leaves_when_it_is_set_offline() {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::at(dir.path());
         write(dir.path(), "/sys/devices/system/cpu/online", "0-1\n");

@@ -131,7 +131,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn writes_to_the_own_group_and_to_those_above_are_told_of_both_versions() {
+    fn writes_to_the_own_and_upper_groups_are_noticed_on_v1_and_v2() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waited_for_the_writer_is_told_so_only_where_records_were_lost() {
+    fn waiting_for_the_writer_is_reported_only_with_lost_records() {
         let source = |lost| SourceReport {
             lost,
             ..SourceReport::available("events")

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_are_told_from_no_functions() {
+    fn hidden_addresses_differ_from_absent_functions() {
         let hidden = "0000000000000000 T a\n0000000000000000 t b\n";
         assert!(matches!(
             Symbols::parse(hidden.as_bytes()),

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_told_already_is_not_told_twice_and_another_one_is() {
+    fn a_folder_is_reported_once() {
         let refused = |of: &str| AccessError::Io {
             path: of.into(),
             source: io::ErrorKind::NotFound.into(),

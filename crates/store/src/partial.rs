@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_another_holds_is_told_and_leaves_no_folder() {
+    fn a_lock_that_another_holds_is_reported_and_leaves_no_folder() {
         let (folder, dir) = made(|_| Err(io::ErrorKind::WouldBlock.into()));
         let Err(AccessError::Io { path, source }) = folder else {
             panic!("nobody else holds it")

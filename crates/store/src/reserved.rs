@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_refuses_is_kept_up_to_a_bound_and_told_at_the_end() {
+    fn a_full_disks_refusals_are_kept_up_to_a_bound_and_reported() {
         let mut file = full();
         let half = vec![1; MOST_KEPT / 2];
         file.write_all(&half).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn another_failure_than_a_full_disk_is_told_at_once() {
+    fn another_failure_than_a_full_disk_is_reported_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "").unwrap();

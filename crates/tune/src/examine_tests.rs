@@ -98,7 +98,7 @@ fn files_are_counted_and_the_first_that_is_wrong_is_named() {
 }
 
 #[test]
-fn what_is_wanted_is_told_once_and_only_of_files_that_there_are() {
+fn a_wanted_value_is_reported_once_and_for_existing_files_only() {
     let default = ("/proc/sys/net/core/rps_default_mask", "f\n");
     let queue = ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "f\n");
     assert_eq!(
@@ -200,7 +200,7 @@ fn with_threads(threads: &[(u32, &str, u64, &str)]) -> FakeMachine {
 }
 
 #[test]
-fn threads_are_moved_off_where_they_can_and_told_where_they_cannot() {
+fn movable_threads_are_moved_and_others_are_reported() {
     let bound = PF_KTHREAD | PF_NO_SETAFFINITY;
     let fake = with_threads(&[
         (10, "anywhere", PF_KTHREAD, "0-3"),

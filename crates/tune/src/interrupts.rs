@@ -120,7 +120,7 @@ mod tests {
     const BEFORE: &str = "           CPU0       CPU1       CPU3\n  0:         43          0          0  IR-IO-APIC-edge      timer\n 47:      66878       1362       1951  IR-PCI-MSI-edge  i915\nLOC:     123968     449426     469447   Local timer interrupts\nERR:          0\n";
 
     #[test]
-    fn what_rose_is_told_for_the_cpus_asked_about() {
+    fn rising_interrupts_are_listed_for_the_given_cpus() {
         let after = BEFORE
             .replace("1362", "1366")
             .replace("66878", "70000")

@@ -54,7 +54,7 @@ fn running(start_time: u64, cpus: &str) -> FakeMachine {
 }
 
 #[test]
-fn a_refusal_is_told_by_what_was_refused() {
+fn a_refusal_names_what_was_refused() {
     let of = |op: &Op, errno: Errno| {
         let (class, meaning) = classify(op, &io::Error::from(errno));
         let why = io::Error::from(errno).to_string();
@@ -214,7 +214,7 @@ fn what_was_there_before_is_read_afresh() {
 }
 
 #[test]
-fn how_a_thread_stands_is_told_by_its_cpus_and_its_age() {
+fn the_state_of_a_thread_follows_from_its_cpus_and_its_age() {
     let standing =
         |start_time, cpus| thread("0-3", "0-1").standing(&running(start_time, cpus).machine);
     assert_eq!(standing(55, "0-3"), Standing::Original);

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpus_own_file_is_told_by_its_number() {
+    fn a_cpus_own_file_is_recognised_by_its_number() {
         let pattern = "/sys/devices/system/cpu/cpu{cpu}/cpuidle/state*/disable";
         let (path, cpu) = own_cpu(
             pattern,

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_fallback_says_how_the_tsc_can_be_had() {
+    fn only_a_fallback_says_how_to_get_the_tsc() {
         let reported = [
             tsc_flaw(&TscFlaw::NotConstant),
             fallback(&TscFlaw::NotConstant),

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machine_is_told_to_count_on_its_host() {
+    fn a_virtual_machine_gets_advice_about_its_host() {
         let of = |virtual_machine| {
             fix(&SourceProblem::NoMsrDevice {
                 cpu: CpuId(0),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_runs_where_it_is_told_to_and_ends() {
+    fn it_runs_on_the_given_cpu_and_ends() {
         let load = Load::start(0).unwrap();
         assert_eq!(load.threads.len(), 2);
         assert!(load.rounds() >= BEGUN);

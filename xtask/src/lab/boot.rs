@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_that_the_emulator_struck_down_is_told_from_one_that_we_did() {
+    fn a_kernel_that_the_emulator_ended_differs_from_one_that_we_ended() {
         assert!(struck(
             "[  136.3] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n[  136.3] CPU: 1"
         ));

@@ -73,7 +73,7 @@ impl CulpritDiff {
     /// time's if both or neither do.
     #[must_use]
     pub fn telling(&self) -> &Comparison {
-        match self.is_told_by_count() {
+        match self.goes_by_count() {
             true => &self.events,
             false => &self.stolen,
         }
@@ -82,13 +82,13 @@ impl CulpritDiff {
     /// The unit of the comparison that its verdict is of.
     #[must_use]
     pub fn telling_unit(&self) -> FigureUnit {
-        match self.is_told_by_count() {
+        match self.goes_by_count() {
             true => FigureUnit::PerSec,
             false => FigureUnit::Fraction,
         }
     }
 
-    fn is_told_by_count(&self) -> bool {
+    fn goes_by_count(&self) -> bool {
         let direction = |c: &Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
         direction(&self.events) && !direction(&self.stolen)
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_culprit_is_told_by_its_time_beside_the_margin() {
+    fn the_change_of_a_culprit_is_judged_by_its_time_and_the_margin() {
         for (first, second, expected) in [
             (0.0, 0.0, Became::NotSeen),
             (0.0, 0.1, Became::Appeared),

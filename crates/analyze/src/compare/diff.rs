@@ -87,7 +87,7 @@ pub struct Against {
 impl Against {
     /// The conditions to show. If the probe differs, only that: another probe has other pacing, thresholds and
     /// priorities anyway.
-    pub fn told_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
+    pub fn shown_conditions(&self) -> impl Iterator<Item = &ConditionDifference> {
         let other_probe = self
             .conditions
             .iter()

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_foretold_of_what_does_not_scatter_or_is_over() {
+    fn no_prediction_without_scatter_or_after_the_end() {
         let last = Looks::DEFAULT.last();
         let of = |pairs: usize| {
             let second: Vec<f64> = (0..pairs).map(|n| (n % 3) as f64).collect();

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn why_nothing_can_be_said_is_told() {
+    fn a_missing_verdict_has_a_reason() {
         let why = |first: &[f64], second: &[f64]| of_runs(first, second, 1.0).undecided;
         assert_eq!(why(&[1.0], &[2.0]), Some(Undecided::SingleRuns));
         assert_eq!(

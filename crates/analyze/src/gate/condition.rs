@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_has_is_told_in_the_unit_of_the_limit() {
+    fn a_value_is_reported_in_the_unit_of_the_limit() {
         let time = Limit::Time(Nanos(5));
         let whole = [1_500, 0, 0].map(|ns| GateValue::Time(Nanos(ns)));
         assert_eq!([1_499.6, 0.4, -3.0].map(|ns| time.same_unit(ns)), whole);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_seen_is_told_where_nobody_has_the_name() {
+    fn an_unknown_name_lists_the_names_that_were_seen() {
         let of = |name: &str| {
             Subject::Thread(Task {
                 comm: name.into(),

@@ -130,7 +130,7 @@ fn poisson_noise_has_no_period_at_the_stated_rate() {
 }
 
 #[test]
-fn overtones_and_fractions_are_not_told() {
+fn overtones_and_fractions_are_not_reported() {
     let mut random = Random(SplitMix64(1));
     let found = search(random.pulses(1.0, 0.001, 1.0, 60.0), 60.0);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -186,7 +186,7 @@ fn a_burst_below_half_the_shortest_period_is_one_event() {
 }
 
 #[test]
-fn multiples_and_fractions_are_told_as_far_as_the_window_goes() {
+fn multiples_and_fractions_are_excluded_within_the_window() {
     // Within (1 + times / 20) / span: 0.11 for two, 0.105 for one.
     for (high, low, is) in [
         (100.0, 50.0, true),
@@ -257,7 +257,7 @@ fn a_frequency_is_refined_to_a_small_part_of_one_over_the_window() {
 }
 
 #[test]
-fn a_clock_is_told_with_its_pulses_and_how_often_it_comes() {
+fn a_clock_is_reported_with_its_pulses_and_how_often_it_comes() {
     let clock = |keep: fn(usize) -> bool| -> Vec<f64> {
         (0..200)
             .filter(|n| keep(*n))
@@ -294,7 +294,7 @@ fn a_clock_is_told_with_its_pulses_and_how_often_it_comes() {
 }
 
 #[test]
-fn what_comes_after_intervals_of_one_length_is_told_without_a_clock() {
+fn equal_intervals_are_reported_without_a_clock() {
     let (mut random, mut at) = (SplitMix64(21), 0.0);
     let mut intervals: Vec<f64> = (0..600)
         .map(|_| 0.02 * (1.0 + 0.05 * random.uniform()))

@@ -79,7 +79,7 @@ fn those_who_stole_most_are_searched_within_the_effort() {
 }
 
 #[test]
-fn memory_has_a_limit_and_what_it_refused_is_told() {
+fn memory_has_a_limit_and_what_it_refused_is_reported() {
     let narrow = Effort {
         times: 30,
         groups: 4,

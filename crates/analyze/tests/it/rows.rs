@@ -32,7 +32,7 @@ fn run() -> (RunManifest, Vec<Stall>, Vec<Attribution>) {
 }
 
 #[test]
-fn a_summary_of_rows_as_they_are_told_is_that_of_rows_as_they_are_read() {
+fn a_summary_of_live_rows_equals_that_of_stored_rows() {
     let (manifest, stalls, attributions) = run();
     let (start, end) = (Ticks(1_000_000), Ticks(2_000_000));
     let interval = IntervalRow {
@@ -98,7 +98,7 @@ fn sums(effort: Option<Effort>) -> (RunManifest, RowSums) {
 }
 
 #[test]
-fn sums_can_be_told_with_less_and_are_those_of_the_code_that_made_them() {
+fn sums_are_valid_only_for_the_code_that_made_them() {
     let (manifest, sums) = sums(Some(Effort::BRIEF));
     let reported = |sums: RowSums| SummaryBuilder::new(&manifest).known(sums).finish();
     let whole: RunSummary = reported(sums.clone());

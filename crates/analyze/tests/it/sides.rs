@@ -217,7 +217,7 @@ fn another_probe_says_all_that_differs_and_nothing_is_judged() {
         let judged = found.figures.iter().any(|row| row.comparison.is_some());
         (
             found
-                .told_conditions()
+                .shown_conditions()
                 .map(|of| of.what)
                 .collect::<Vec<_>>(),
             judged,
@@ -317,7 +317,7 @@ fn the_followed_or_watched_owner_is_a_condition() {
 }
 
 #[test]
-fn each_cpu_that_both_measured_is_told_by_itself() {
+fn each_cpu_that_both_measured_has_a_row() {
     let measured = |cpus: &[u32]| {
         let results: Vec<ProbeResult> = cpus
             .iter()
@@ -370,7 +370,7 @@ fn each_cpu_that_both_measured_is_told_by_itself() {
 }
 
 #[test]
-fn cpus_that_were_watched_or_slept_on_are_told_by_themselves_too() {
+fn watched_cpus_and_cpus_with_a_sleeper_are_reported_one_by_one() {
     let shares = |change: &dyn Fn(&mut RunManifest)| -> Vec<(u32, f64)> {
         let found = against(one("a", 0, None, change), one("b", 9, None, change), &[]);
         found

@@ -423,7 +423,7 @@ fn a_condition_on_a_thread_name_is_undecided_by_process_rows() {
 }
 
 #[test]
-fn rows_that_do_not_fit_together_are_told_and_keep_the_identity() {
+fn inconsistent_rows_are_reported_and_keep_the_identity() {
     let manifest = manifest(vec![result(1, &[2600, 2600, 2600])], true);
     let mut builder = SummaryBuilder::new(&manifest);
     for id in 0..4 {
@@ -578,7 +578,7 @@ proptest! {
 proptest! {
     /// The rows of the worst stalls equal those of a grouping that sees all stalls at once.
     #[test]
-    fn stalls_that_begin_together_are_told_once(
+    fn stalls_that_begin_together_are_reported_once(
         starts in proptest::collection::vec((0u32..4, 0u64..40, 0u64..6_000, 800u64..400_000), 0..80),
         limit in 0usize..8,
     ) {

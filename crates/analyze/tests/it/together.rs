@@ -73,7 +73,7 @@ fn the_groups_with_the_longest_stalls_are_listed_longest_first() {
 }
 
 #[test]
-fn what_is_nothing_beside_the_longest_is_not_told_with_it() {
+fn a_part_far_below_the_longest_is_not_named_with_it() {
     let together = |short| {
         let run = run(2, &[(0, 10_000, 26_000), (1, 10_000, short)]);
         run.worst[0].together.as_ref().map(|of| of.stalls.len())
@@ -131,7 +131,7 @@ fn an_idle_control_is_no_measured_cpu() {
 }
 
 #[test]
-fn the_others_are_told_beside_the_control() {
+fn the_others_are_listed_with_the_control() {
     let mut run = manifest(vec![result(0, &[]), result(1, &[]), result(2, &[])], false);
     run.wakeups = (0..)
         .zip([(1_000, 200), (3_000, 500), (5_000, 900)])

@@ -146,7 +146,7 @@ pub(crate) fn culprit_while_open(frame: &Frame, naming: &Naming<'_>) -> Culprit 
 }
 
 /// The trigger of a frame, if its culprit has one.
-fn told_trigger(frame: &Frame, naming: &Naming<'_>) -> Option<Trigger> {
+fn known_trigger(frame: &Frame, naming: &Naming<'_>) -> Option<Trigger> {
     if naming.folded {
         None
     } else {

@@ -1,6 +1,6 @@
 //! The numbers that determine a culprit's names. The same few combinations recur, and are named once.
 
-use super::{Naming, is_seen, told_trigger};
+use super::{Naming, is_seen, known_trigger};
 use crate::occupancy::{Class, CommId, Frame};
 use crate::senders::Trigger;
 use jitterscope_model::Verdict;
@@ -32,7 +32,7 @@ impl Origin {
         match frame.class {
             _ if !is_seen(frame) => None,
             Class::Turn => {
-                let waker = told_trigger(frame, naming);
+                let waker = known_trigger(frame, naming);
                 Some(Origin::Turn {
                     tid: frame.tid,
                     comm: frame.named(),
@@ -65,7 +65,7 @@ impl Origin {
                     class,
                     key,
                     subject,
-                    trigger: told_trigger(frame, naming),
+                    trigger: known_trigger(frame, naming),
                 })
             }
         }

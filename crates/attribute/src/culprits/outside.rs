@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_evidence_is_told() {
+    fn the_most_specific_evidence_wins() {
         let names = ["PIN".to_owned()];
         // Each question has all the evidence of the later ones.
         let nothing = plain();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_told_by_where_it_lies() {
+    fn an_edge_is_classified_by_its_place() {
         for virtual_machine in [false, true] {
             let lead = if virtual_machine {
                 Evidence::LeadInVm

@@ -1,4 +1,4 @@
-//! CPUs that are watched in normal operation: any activity other than the work that belongs there can steal time.
+//! CPUs that are watched in normal operation: any activity other than their owners' work can steal time.
 //!
 //! There is no probe that could notice a stall. A stall here is a maximal stretch in which a thread that belongs on the
 //! CPU had it or was runnable there, and something else ran. `windows::passive` classifies each nanosecond. This module

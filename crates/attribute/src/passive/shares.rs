@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_the_cpu_how_long_is_told_from_the_first_moment_to_the_last() {
+    fn shares_of_the_cpu_cover_the_whole_time() {
         let tick = |time, tid| on(time, tid, EventKind::SoftirqEntry { vec: 1 });
         let events = [
             switch(200, 7, 8),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_the_middle_of_a_switch_tells_of_nobody() {
+    fn a_record_in_the_middle_of_a_switch_names_nobody() {
         let flush = |time, tid| {
             on(
                 time,

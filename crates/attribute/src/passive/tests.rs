@@ -592,7 +592,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_told_does_not_depend_on_what_comes_later(events in records(), cut in 0..120_usize) {
+    fn earlier_verdicts_do_not_depend_on_later_records(events in records(), cut in 0..120_usize) {
         let stalls_of = |events: &[KernelEvent], finish: bool| {
             let mut watch = PassiveWatch::new(settings());
             watch.measure(Ticks(0), Ticks(u64::MAX));

@@ -109,7 +109,7 @@ fn slices_of(episode: &Episode) -> Vec<(Ticks, Ticks, Culprit, Evidence, u32, bo
 }
 
 #[test]
-fn waits_that_end_together_are_told_as_each_would_be_alone() {
+fn waits_that_end_together_equal_waits_that_end_alone() {
     let (mut follower, end) = crowd(60, 500);
     follower.take_episodes();
     follower.now = end;
@@ -190,7 +190,7 @@ fn a_crowd_that_waits_at_the_end_has_bounded_cost_and_exact_sums() {
 
 /// The oldest activity was folded into sums while they waited.
 #[test]
-fn what_was_folded_meanwhile_is_told_as_if_each_wait_had_ended_alone() {
+fn folded_time_equals_that_of_waits_that_end_alone() {
     // These have no turn, or one in the first third.
     let followed: Vec<i32> = (19_999..=20_000).chain(4_001..=4_002).collect();
     let (mut alone, end) = crowd_of(20_000, &followed, 12_500);

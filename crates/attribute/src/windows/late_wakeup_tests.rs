@@ -259,7 +259,7 @@ fn who_runs_after_the_wake_up_is_named_by_its_urgency() {
 }
 
 #[test]
-fn how_urgent_the_victim_is_a_switch_tells_as_a_wake_up_does() {
+fn a_switch_shows_the_victims_priority_as_a_wake_up_does() {
     let urgent = task(60, "urgent", 40);
     let set_aside = at(
         1100,

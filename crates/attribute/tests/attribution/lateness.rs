@@ -308,7 +308,7 @@ fn only_the_tick_states_when_its_interrupt_was_due() {
 }
 
 #[test]
-fn before_a_device_s_interrupt_only_stolen_time_tells_of_the_host() {
+fn before_a_devices_interrupt_only_stolen_time_shows_the_host() {
     let device = |stolen| {
         let mut attributor = attributor(true);
         let action = "virtio0-input.0".into();

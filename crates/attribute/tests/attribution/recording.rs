@@ -175,7 +175,7 @@ fn waker_of(a: &mut Attributor, noise: TaskRef) -> Option<i32> {
 }
 
 #[test]
-fn where_records_of_senders_were_lost_the_last_that_is_known_is_not_told() {
+fn no_sender_is_named_where_records_of_senders_were_lost() {
     let noise = task(200, "noise", 120);
     let wakes = elsewhere(
         900,

@@ -975,7 +975,7 @@ fn an_id_that_is_used_again_is_another_thread() {
 }
 
 #[test]
-fn no_event_is_the_hosts_only_where_something_tells_of_it() {
+fn time_without_event_is_the_hosts_only_with_evidence() {
     const MS: u64 = 1_000_000;
     let classify = |virtual_machine, length: u64, stolen_ms: u64, faults| {
         let mut a = attributor(virtual_machine);

@@ -155,7 +155,7 @@ fn beside_another_thread_a_quota_takes_what_was_counted() {
 }
 
 #[test]
-fn real_time_throttling_and_a_deadline_budget_are_told_though_nobody_ran() {
+fn real_time_throttling_and_a_deadline_budget_are_named_on_an_idle_cpu() {
     for (prio, reported) in [
         (10, "rt_throttle/RT throttling 49999000"),
         (-1, "rt_throttle/deadline budget 49999000"),
@@ -252,7 +252,7 @@ fn a_turn_has_the_most_urgent_class_of_its_thread() {
 }
 
 #[test]
-fn a_stopped_victim_is_told_as_stopped_whoever_has_the_cpu_and_by_whom() {
+fn a_stopped_victim_is_stopped_by_its_sender_whoever_has_the_cpu() {
     let other = task(200, "make", 120);
     let events = [
         leaves(1000, victim(), 4, idle()),

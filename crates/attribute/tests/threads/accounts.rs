@@ -18,7 +18,7 @@ fn fault(time: u64, tid: i32) -> KernelEvent {
 }
 
 #[test]
-fn an_account_tells_what_became_of_all_its_time() {
+fn an_account_covers_all_its_time() {
     let mut follower = ThreadFollower::new(settings());
     follower.measure(Ticks(0), Ticks(u64::MAX));
     let thread = ThreadRef {
@@ -121,7 +121,7 @@ fn a_switch_that_left_no_record_is_counted_unless_records_were_lost() {
 }
 
 #[test]
-fn a_move_counts_once_whether_its_record_or_the_next_switch_tells_of_it() {
+fn a_move_counts_once_whether_its_record_or_the_next_switch_shows_it() {
     let migrations = |events: &[KernelEvent]| {
         let begins = [switch(0, 0, 0, 0, A), switch(100, 0, A, 0, HOG)];
         run(&[A], &[&begins, events].concat()).finish(Ticks(1000), &Names)[0].migrations

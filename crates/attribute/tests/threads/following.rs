@@ -45,7 +45,7 @@ fn the_limit_of_followed_threads_counts_the_omitted_ones() {
 }
 
 #[test]
-fn who_is_followed_since_it_was_asked_last_is_told_once() {
+fn a_newly_followed_thread_is_reported_once() {
     let mut follower = follower(settings());
     follow(&mut follower, A);
     assert_eq!(
@@ -80,7 +80,7 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
 }
 
 #[test]
-fn where_records_of_senders_were_lost_a_wait_is_not_told_who_caused_it() {
+fn a_wait_has_no_cause_where_records_of_senders_were_lost() {
     let stopped = |lost: Option<(u64, u64)>| {
         let mut follower = run(&[A], &[switch(0, 1, 0, 0, A)]);
         follower.event(
@@ -184,7 +184,7 @@ fn after_a_loss_unknown_and_stopped_threads_stay_distinct() {
 }
 
 #[test]
-fn a_thread_whose_class_no_record_tells_is_not_said_to_be_throttled() {
+fn a_thread_of_unknown_class_is_not_reported_as_throttled() {
     let born = at(
         1000,
         0,

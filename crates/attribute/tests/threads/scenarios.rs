@@ -178,7 +178,7 @@ impl NameResolver for Learns {
 }
 
 #[test]
-fn what_is_learnt_of_a_thread_later_is_told_of_its_later_turns() {
+fn a_late_fact_about_a_thread_applies_to_later_turns() {
     let names = Learns(Cell::new(None));
     let mut follower = run(&[A], &[switch(100, 1, 0, 0, A)]);
     for (start, process) in [(1000, None), (2000, Some(7))] {
@@ -317,7 +317,7 @@ fn a_thread_woken_under_a_running_work_item_waits_behind_it() {
 }
 
 #[test]
-fn a_wait_that_moves_to_another_cpu_is_told_leg_by_leg() {
+fn a_wait_that_moves_to_another_cpu_is_reported_leg_by_leg() {
     let events = [
         switch(10, 1, A, 1, HOG),
         switch(20, 0, 0, 0, B),
@@ -343,7 +343,7 @@ fn a_wait_that_moves_to_another_cpu_is_told_leg_by_leg() {
 }
 
 #[test]
-fn interrupts_in_its_time_are_told_and_stay_part_of_its_running() {
+fn interrupts_are_reported_and_stay_part_of_running() {
     let mut events = vec![switch(0, 1, 0, 0, A)];
     events.extend(tick(1000, 1200, 1, A));
     // Directly after it: one stall.

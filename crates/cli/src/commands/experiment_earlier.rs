@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whom_a_run_watched_is_read_from_its_command_line() {
+    fn the_watched_program_is_read_from_the_command_line() {
         let of = |line: &str| {
             let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
             names_owner(&line, "rx-thread")

@@ -91,7 +91,7 @@ fn assert_whole(thread: &Value) -> f64 {
 }
 
 #[test]
-fn a_thread_that_shares_its_cpu_is_reported_with_whom() {
+fn a_thread_that_shares_its_cpu_is_reported_with_the_others() {
     let _turn = turn();
     if !can_trace() {
         return;

@@ -83,7 +83,7 @@ fn lost_ns(report: &Value) -> u64 {
 }
 
 /// Checks common to all kinds: the loss is counted, warned of, shown in the text, and the same after a new attribution.
-fn assert_told(runs: &Path, report: &Value) {
+fn assert_reported(runs: &Path, report: &Value) {
     let lost = report["trust"]["lost_records"].as_u64().unwrap();
     assert!(lost > 0, "nothing was lost: {:#}", report["sources"]);
     assert!(
@@ -144,7 +144,7 @@ fn stalls_in_which_records_were_lost_get_no_verdict() {
         "-q",
     ];
     let report = report(&jitterscope(runs.path(), &args));
-    assert_told(runs.path(), &report);
+    assert_reported(runs.path(), &report);
     // 120 of each 400 ms are theirs; the buffer overruns during the handovers.
     assert!(
         lost_ns(&report) > 100_000_000,
@@ -188,7 +188,7 @@ fn waits_in_which_records_were_lost_are_unknown_time() {
     stop.store(true, Ordering::Relaxed);
     spins.join().unwrap();
     let report = report(&output);
-    assert_told(runs.path(), &report);
+    assert_reported(runs.path(), &report);
     let thread = &report["threads"][0];
     let ns = |name: &str| thread[name].as_u64().unwrap();
     assert!(ns("unknown_ns") > 100_000_000, "{thread:#}");
@@ -243,7 +243,7 @@ fn messages_in_which_records_were_lost_get_no_verdict() {
         runs.path(),
         &[args.as_slice(), &more].concat(),
     ));
-    assert_told(runs.path(), &report);
+    assert_reported(runs.path(), &report);
     assert!(
         lost_ns(&report) > 100_000_000,
         "{:#}",

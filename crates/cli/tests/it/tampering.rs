@@ -120,7 +120,7 @@ fn no_instance_is_left_where_tracefs_was_unmounted_meanwhile() {
 
 /// The kernel does not remove an instance with an open file.
 #[test]
-fn an_instance_that_stays_behind_is_told_and_found_later() {
+fn an_instance_that_stays_behind_is_reported_and_found_later() {
     let _turn = turn();
     if !can_trace() {
         return;

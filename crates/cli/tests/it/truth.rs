@@ -391,7 +391,7 @@ fn a_recording_under_a_quota_is_reported_so_and_its_knob_is_the_quotas() {
 }
 
 #[test]
-fn a_recording_that_is_stopped_for_a_second_says_by_whom() {
+fn a_recording_that_is_stopped_for_a_second_names_the_sender() {
     let _turn = turn();
     if !can_trace() {
         return;

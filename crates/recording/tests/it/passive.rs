@@ -315,7 +315,7 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
         let inside = on_cpu[first..]
             .iter()
             .take_while(|event| event.time <= *end);
-        if !tells_each_switch(inside, tid) {
+        if !records_each_switch(inside, tid) {
             spun.unrecorded.insert(n);
         }
     }
@@ -323,7 +323,7 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
 }
 
 /// Whether the records of a CPU lead from a thread back to it, each naming the thread that the last switch put on.
-fn tells_each_switch<'a>(records: impl Iterator<Item = &'a KernelEvent>, tid: i32) -> bool {
+fn records_each_switch<'a>(records: impl Iterator<Item = &'a KernelEvent>, tid: i32) -> bool {
     let mut has = tid;
     for record in records {
         // During a switch the scheduler still names the previous thread, and in an NMI it may name any.

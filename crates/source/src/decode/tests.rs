@@ -111,7 +111,7 @@ fn a_csd_without_descriptor_and_a_vector_nobody_knows_still_decode() {
 }
 
 #[test]
-fn what_interrupted_a_thread_is_told_from_it() {
+fn an_interrupt_differs_from_the_interrupted_thread() {
     let waking = [
         ("char comm[16]", 8, 16, 0),
         ("pid_t pid", 24, 4, 1),

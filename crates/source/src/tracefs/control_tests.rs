@@ -190,7 +190,7 @@ fn a_mount_that_is_taken_away_meanwhile_leaves_no_instance() {
 }
 
 #[test]
-fn an_instance_that_cannot_be_removed_is_told() {
+fn an_instance_that_cannot_be_removed_is_reported() {
     let fake = Fake::new();
     let tracefs = fake.open();
     let recorder = Recorder::start(&tracefs, &settings()).unwrap();

@@ -77,7 +77,7 @@ fn what_a_killed_recording_chose_is_forgotten_with_its_instance() {
 }
 
 #[test]
-fn what_cannot_be_had_is_said_and_nothing_is_left() {
+fn an_unavailable_source_is_reported_and_nothing_is_left() {
     let fake = Fake::new();
     fake.put(CHOSEN, "vfs_read\n");
     let error =

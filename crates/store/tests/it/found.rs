@@ -148,7 +148,7 @@ fn the_histogram_log_begins_with_what_its_readers_need() {
 }
 
 #[test]
-fn a_line_that_no_histogram_has_is_told_and_ends_the_log() {
+fn a_line_that_no_histogram_has_is_reported_and_ends_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let path = writer(dir.path()).finish(manifest()).unwrap();
     let log = path.join("histograms.hlog");
@@ -191,7 +191,7 @@ fn a_finished_run_gives_back_the_room_that_was_reserved_for_it() {
 }
 
 #[test]
-fn who_asks_for_a_run_that_is_not_there_is_told_which_there_are() {
+fn a_request_for_an_absent_run_lists_the_existing_ones() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing");
     assert_eq!(list(&missing).unwrap().0.len(), 0);

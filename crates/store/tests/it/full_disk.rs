@@ -377,7 +377,7 @@ fn what_is_added_to_a_run_is_there_in_full_or_not_at_all() {
 }
 
 #[test]
-fn rooms_that_are_too_small_are_told_before_anything_is_measured() {
+fn too_little_room_is_refused_before_anything_is_measured() {
     let Some(disk) = Disk::mount() else { return };
     disk.fill(32 << 20);
     let error = RunWriter::create(disk.path(), "L", common::EPOCH).err();

@@ -238,7 +238,7 @@ fn a_run_that_others_may_read_stays_readable() {
 }
 
 #[test]
-fn what_is_no_run_is_told_and_neither_waited_for_nor_read_without_end() {
+fn a_folder_without_a_run_is_reported_and_reading_it_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let runs = dir.path().join("runs");
     let good = small_run(&runs);

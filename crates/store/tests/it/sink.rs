@@ -7,7 +7,7 @@ use jitterscope_model::*;
 use jitterscope_store::{Room, RunReader, RunWriter, StoreSink, TracePiece, list};
 
 #[test]
-fn rows_of_every_sort_are_stored_under_the_id_that_was_told() {
+fn rows_of_every_kind_are_stored_under_the_given_id() {
     let runs = tempfile::tempdir().unwrap();
     let writer = RunWriter::create(runs.path(), "L", 1).unwrap();
     let id = writer.id().to_owned();
@@ -152,7 +152,7 @@ fn rows_before_the_beginning_are_not_stored_and_the_trace_is() {
 }
 
 #[test]
-fn what_is_told_beside_the_rows_is_in_the_run() {
+fn facts_given_beside_the_rows_are_in_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let mut sink = sink(dir.path());
     let mut machine = MachineState::default();

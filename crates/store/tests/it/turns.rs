@@ -117,7 +117,7 @@ fn the_warm_up_is_given_up_first_and_the_run_is_whole_without_it() {
 }
 
 #[test]
-fn what_is_given_up_in_the_middle_is_told_where_it_was() {
+fn a_gap_in_the_middle_is_reported_at_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path(), 300 << 10);
     begin(&mut writer);

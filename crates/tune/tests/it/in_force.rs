@@ -110,7 +110,7 @@ fn apply_takes_the_old_interval_and_rollback_the_new_one() {
 }
 
 #[test]
-fn a_value_without_a_time_is_told_by_its_own_length() {
+fn a_value_without_a_time_settles_within_its_own_length() {
     let (dir, machine, state) = world();
     turn(&machine, &state, &["vmstat"]);
     // As if 3600 had been applied at an unknown time.

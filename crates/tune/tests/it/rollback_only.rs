@@ -189,7 +189,7 @@ fn the_rest_stays_and_it_can_be_applied_again() {
 }
 
 #[test]
-fn what_still_comes_back_at_boot_is_told_and_the_drop_ins_have_a_name() {
+fn changes_that_return_at_boot_are_listed_with_their_drop_ins() {
     let w = applied(Cgroups::V1, &[]);
     let report = w.only(&mut FakeHands::new(&w.machine), "irq-aff").unwrap();
     let left: Vec<&str> = report.lasting.iter().map(|l| l.path.as_str()).collect();

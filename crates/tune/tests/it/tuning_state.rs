@@ -94,7 +94,7 @@ fn what_was_applied_is_kept_with_how_it_stands() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_read_is_told_not_taken_for_none() {
+fn an_unreadable_journal_is_an_error_and_not_an_absent_one() {
     let dir = folder();
     let machine = build(&dir.path().join("root"), Cgroups::V1);
     let goal = Goal::to_audit(&machine, "3".parse().unwrap()).unwrap();

@@ -105,7 +105,7 @@ fn conditions(report: &mut Report, against: &Against, [first, second]: &[String;
         format!("{what}: {before} in {first}, {after} in {second}")
     };
     let (apart, other): (Vec<_>, Vec<_>) = against
-        .told_conditions()
+        .shown_conditions()
         .partition(|difference| difference.incomparable);
     if !apart.is_empty() {
         let differences: Vec<String> = apart.iter().map(|of| differs(of)).collect();

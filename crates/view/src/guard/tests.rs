@@ -93,7 +93,7 @@ Longest stall where most was lost: `jitterscope report abcdef --worst 1`
 }
 
 #[test]
-fn a_command_that_the_recording_itself_disturbs_is_told_what_to_do() {
+fn a_command_that_the_recording_disturbs_gets_advice() {
     let mut short = series(vec![iteration(10, 5, Contamination::Contaminated)]);
     if let Some(thief) = &mut short.iterations[0].stolen.thief {
         thief.recorder = true;

@@ -166,7 +166,7 @@ fn doctor_calls_no_kernel_blind_that_lacks_some_events() {
 }
 
 #[test]
-fn events_that_were_not_asked_for_are_told_beside_what_was_lost() {
+fn events_that_were_not_requested_are_listed_with_losses() {
     let mut summary = many_thieves();
     let said = "not all kernel events were recorded";
     assert!(!brief(&summary, Style::default()).contains(said));

@@ -211,7 +211,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_set_that_holds_a_smaller_one_is_not_told() {
+    fn a_set_that_contains_a_smaller_one_is_not_reported() {
         let said = |status: &str| json!({"sources": [{"name": "tracefs", "status": status}]});
         let tried = [
             (set("none"), said("denied")),

@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn after_a_loss_a_proof_or_a_switch_tells_again(acts in acts(200), from in 0..2000_u64, length in 0..1000_u64) {
+    fn after_a_loss_a_proof_or_a_switch_names_the_thread_again(acts in acts(200), from in 0..2000_u64, length in 0..1000_u64) {
         let acts: Vec<Act> = acts.into_iter().filter(|act| !matches!(act.what % 16, 0 | 13 | 14)).collect();
         let fake = FakeCpu::play(&acts, false);
         let (from, to) = (from.min(fake.now), (from + length).min(fake.now));
@@ -175,7 +175,7 @@ fn a_lost_exit_ends_where_the_next_interrupt_of_its_sort_begins() {
 }
 
 #[test]
-fn a_record_of_another_thread_tells_of_a_switch_that_left_none() {
+fn a_record_of_another_thread_shows_an_unrecorded_switch() {
     let events: Vec<KernelEvent> = [switch(100, VICTIM, 0)]
         .into_iter()
         .chain(tick(500, 600, 200))
@@ -199,7 +199,7 @@ fn a_record_of_another_thread_tells_of_a_switch_that_left_none() {
 }
 
 #[test]
-fn a_charge_tells_since_when_the_thread_has_run() {
+fn a_charge_shows_since_when_the_thread_has_run() {
     let [entry, exit] = tick(500, 600, 200);
     let charge = at(
         550,

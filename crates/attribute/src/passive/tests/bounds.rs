@@ -161,7 +161,7 @@ fn no_more_threads_belong_than_can_and_the_others_are_counted() {
 }
 
 #[test]
-fn of_many_threads_those_with_most_time_are_told_and_all_are_counted() {
+fn of_many_threads_the_longest_are_named_and_all_are_counted() {
     let many = i32::try_from(PassiveCpu::MOST_THREADS).unwrap() + 6;
     let named = PassiveSettings {
         names: Vec::new(),
@@ -344,7 +344,7 @@ fn what_is_dropped_of_too_many_records_of_senders_is_counted() {
 }
 
 #[test]
-fn what_a_watched_cpu_sends_to_others_tells_nothing_of_who_has_it() {
+fn events_sent_by_a_watched_cpu_do_not_show_its_thread() {
     let (function, callsite, target) = (KernelAddr(1), KernelAddr(2), ELSEWHERE);
     for kind in [
         EventKind::CsdQueued {
@@ -404,7 +404,7 @@ fn after_a_loss_a_thread_that_had_the_cpu_can_wait_for_it_again() {
 }
 
 #[test]
-fn a_wait_ends_with_the_first_record_of_its_thread_where_no_switch_tells() {
+fn without_a_switch_a_wait_ends_with_the_first_record_of_its_thread() {
     let mut events = vec![
         switch(100, 0, SLEEPS, OWN),
         switch(200, OWN, RUNNABLE, OTHER),

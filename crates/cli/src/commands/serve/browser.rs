@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_by_ssh_is_told_the_tunnel() {
+    fn a_session_over_ssh_gets_the_tunnel_command() {
         let command = tunnel(Some("192.0.2.7 50000 192.0.2.1 22"), Some("ann"), 8000);
         assert_eq!(
             command.as_deref(),
