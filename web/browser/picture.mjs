@@ -1,5 +1,5 @@
-// Makes docs/page.png, with which the README opens, of a page: its verdict, its timeline zoomed to a stall, and what
-// is told of that stall.
+// Makes docs/page.png, with which the README opens, of a page: its verdict, its timeline zoomed to a stall, and the
+// parts of that stall.
 //
 //   jitterscope report RUN --html page.html
 //   node web/browser/picture.mjs page.html STALL docs/page.png
