@@ -147,7 +147,7 @@ impl<'m> SummaryBuilder<'m> {
         let cpus: Vec<CpuSummary> = manifest
             .results
             .iter()
-            .map(|r| cpu::summarize(r, wakeup(r.cpu), manifest.rate))
+            .map(|r| cpu::summarize(r, wakeup(r.cpu), manifest))
             .collect();
         let run = run_facts(manifest, self.path);
         let trust = trust(manifest, &cpus, sums.inconsistent);
@@ -307,6 +307,7 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunHeader {
         duration_ns: manifest.duration(),
         planned_ns: manifest.probe.duration_ns,
         interrupted: manifest.interrupted,
+        killed: manifest.killed,
         tool_version: manifest.tool_version.clone(),
         hostname: manifest.host.hostname.clone(),
         kernel_release: manifest.host.kernel_release.clone(),
@@ -320,7 +321,13 @@ fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
 }
 
 fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) -> Trust {
-    let lowest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min).unwrap_or(0.0);
+    // A killed recorder took these with it.
+    fn if_known<T>(manifest: &RunManifest, value: T) -> Option<T> {
+        (!manifest.killed).then_some(value)
+    }
+    let lowest = |values: &mut dyn Iterator<Item = Option<f64>>| {
+        if_known(manifest, values.flatten().reduce(f64::min).unwrap_or(0.0))
+    };
     let floor = cpus
         .iter()
         .filter_map(|c| Some((c.floor_ticks?, c.floor_ns?)))
@@ -349,24 +356,35 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
             + consumers.clone().map(|c| c.slow_dropped).sum::<u64>(),
         inconsistent_rows,
         doubts: manifest.doubts(),
-        lost_records: manifest
-            .sources
-            .iter()
-            .map(|s| s.lost)
-            .fold(0, u64::saturating_add),
+        lost_records: if_known(
+            manifest,
+            manifest
+                .sources
+                .iter()
+                .map(|s| s.lost)
+                .fold(0, u64::saturating_add),
+        ),
         senders_dropped: manifest.senders_dropped,
-        page_faults: cpus.iter().map(|c| c.page_faults).sum::<u64>()
-            + threads.clone().map(|t| t.page_faults).sum::<u64>(),
-        involuntary_switches: cpus.iter().map(|c| c.involuntary_switches).sum::<u64>()
-            + threads.map(|t| t.involuntary_switches).sum::<u64>(),
+        page_faults: if_known(
+            manifest,
+            cpus.iter().filter_map(|c| c.page_faults).sum::<u64>()
+                + threads.clone().map(|t| t.page_faults).sum::<u64>(),
+        ),
+        involuntary_switches: if_known(
+            manifest,
+            cpus.iter()
+                .filter_map(|c| c.involuntary_switches)
+                .sum::<u64>()
+                + threads.map(|t| t.involuntary_switches).sum::<u64>(),
+        ),
         helper_cpus: noise.helper_cpus.clone(),
         helpers_on_measured: shared || noise.helper_cpus.is_empty(),
-        helper_cpu_ns: noise.helper_cpu_ns,
+        helper_cpu_ns: if_known(manifest, noise.helper_cpu_ns),
         price: noise
             .events
             .as_ref()
             .map(|price| price::of(price, manifest, cpus.iter().map(|cpu| cpu.stolen_ns).sum())),
-        peak_rss_bytes: noise.peak_rss_bytes,
+        peak_rss_bytes: if_known(manifest, noise.peak_rss_bytes),
         entry_cost_ns: noise.entry_cost_ns,
         exit_cost_ns: noise.exit_cost_ns,
         cost_samples: noise.cost_samples,

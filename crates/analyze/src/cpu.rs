@@ -98,13 +98,23 @@ fn of_instants(counts: &Counts, sleeper: bool, rate: TickRate) -> Percentiles {
     })
 }
 
+/// The counts of all deltas; empty if the recorder was killed, because the counts of short ones are missing.
+fn all_deltas(result: &ProbeResult) -> Counts {
+    match result.samples {
+        0 => Counts::default(),
+        _ => Counts::deltas(result),
+    }
+}
+
 /// The summary of one CPU; `wakeup` has the exact measurements of a sleeping probe.
 pub(crate) fn summarize(
     result: &ProbeResult,
     wakeup: Option<&WakeupResult>,
-    rate: TickRate,
+    manifest: &RunManifest,
 ) -> CpuSummary {
-    let deltas = Counts::deltas(result);
+    let rate = manifest.rate;
+    let known = |count: u64| (!manifest.killed).then_some(count);
+    let deltas = all_deltas(result);
     let span = result.end.since(result.start);
     let measured = rate.nanos(span);
     // A spinner's deltas sum to the covered time; a sleeper's lateness does not.
@@ -116,15 +126,17 @@ pub(crate) fn summarize(
         cpu: result.cpu,
         tid: result.tid,
         measured_ns: measured,
-        samples: result.samples,
-        samples_per_sec: per_second(result.samples, measured),
-        coverage: share(result.sum_ticks, span.0),
+        samples: known(result.samples),
+        samples_per_sec: known(result.samples).map(|samples| per_second(samples, measured)),
+        coverage: known(result.sum_ticks).map(|sum| share(sum, span.0)),
         floor_ns: any.then(|| FineNanos::from_ticks(result.min_ticks as f64, rate)),
         floor_ticks: any.then_some(result.min_ticks),
         mean_ns: moments.map(|(mean, _)| FineNanos::from_ticks(mean, rate)),
         stddev_ns: moments.map(|(_, deviation)| FineNanos::from_ticks(deviation, rate)),
         percentiles_ns: of_deltas(&deltas, rate),
-        max_ns: any.then(|| rate.nanos(Ticks(result.max_ticks))),
+        max_ns: result
+            .has_longest()
+            .then(|| rate.nanos(Ticks(result.max_ticks))),
         stalls: result.stalls,
         stalls_per_sec: per_second(result.stalls, measured),
         stall_min_ns: stalls
@@ -138,8 +150,8 @@ pub(crate) fn summarize(
         stolen_ns: rate.nanos(Ticks(result.stalled_ticks)),
         stolen_fraction: share(result.stalled_ticks, span.0),
         dropped_records: result.dropped_records,
-        page_faults: result.page_faults,
-        involuntary_switches: result.involuntary_switches,
+        page_faults: known(result.page_faults),
+        involuntary_switches: known(result.involuntary_switches),
         ended_early: result.ended_early.clone(),
     }
 }
@@ -166,11 +178,11 @@ pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
             .map(|r| of(r))
             .fold(Counts::default(), |all, one| all.merged(&one))
     };
-    let (deltas, all_stalls) = (merge(Counts::deltas), merge(Counts::stalls));
+    let (deltas, all_stalls) = (merge(all_deltas), merge(Counts::stalls));
     // Among equals the first, so that the result does not depend on the iteration order.
     let longest = results
         .iter()
-        .filter(|r| r.samples > 0)
+        .filter(|r| r.has_longest())
         .rev()
         .max_by_key(|r| r.max_ticks);
     TotalSummary {

@@ -12,11 +12,12 @@ pub struct CpuSummary {
     pub tid: i32,
     /// From the first clock read to the last.
     pub measured_ns: Nanos,
-    pub samples: u64,
+    /// The number of samples; null if the recorder was killed, like the next two.
+    pub samples: Option<u64>,
     /// Samples per second.
-    pub samples_per_sec: f64,
+    pub samples_per_sec: Option<f64>,
     /// Share of the measured time that lay between two measured reads.
-    pub coverage: f64,
+    pub coverage: Option<f64>,
     /// The smallest delta; null if nothing was measured, like the following fields.
     pub floor_ns: Option<FineNanos>,
     /// The smallest delta in ticks.
@@ -46,10 +47,10 @@ pub struct CpuSummary {
     pub stolen_fraction: f64,
     /// Stalls without a record, because the queue was full; totals and percentiles count them.
     pub dropped_records: u64,
-    /// Page faults of the probe itself.
-    pub page_faults: u64,
-    /// Involuntary context switches of the probe.
-    pub involuntary_switches: u64,
+    /// Page faults of the probe itself; null if the recorder was killed.
+    pub page_faults: Option<u64>,
+    /// Involuntary context switches of the probe; null likewise.
+    pub involuntary_switches: Option<u64>,
     /// Why the measurement ended early, if it did.
     pub ended_early: Option<AnyVersion<EndedEarly>>,
 }

@@ -30,6 +30,8 @@ pub struct RunLine {
     pub attributed: bool,
     /// Whether the user ended it early.
     pub interrupted: bool,
+    /// Whether its recorder was killed.
+    pub killed: bool,
 }
 
 impl RunLine {
@@ -49,6 +51,7 @@ impl RunLine {
             max_ns: figures.max_ns,
             attributed: head.attributed,
             interrupted: head.interrupted,
+            killed: head.killed,
         }
     }
 }

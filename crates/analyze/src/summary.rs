@@ -106,6 +106,9 @@ pub struct RunHeader {
     pub planned_ns: Nanos,
     /// Whether the user ended it early.
     pub interrupted: bool,
+    /// Whether its recorder was killed: what only its memory held is null or absent, and the totals cover only what it
+    /// had written.
+    pub killed: bool,
     /// Version of the recorder.
     pub tool_version: String,
     pub hostname: String,
@@ -313,10 +316,10 @@ pub struct Trust {
     pub floor_ns: Option<FineNanos>,
     /// The floor in ticks.
     pub floor_ticks: Option<u64>,
-    /// The lowest rate of any CPU.
-    pub samples_per_sec: f64,
-    /// The lowest coverage of any CPU.
-    pub coverage: f64,
+    /// The lowest rate of any CPU; null if the recorder was killed.
+    pub samples_per_sec: Option<f64>,
+    /// The lowest coverage of any CPU; null likewise.
+    pub coverage: Option<f64>,
     /// The bound of the relative error of the clock's rate, parts per billion.
     pub rate_error_ppb: u64,
     /// The source of the rate.
@@ -327,24 +330,24 @@ pub struct Trust {
     pub inconsistent_rows: u64,
     /// Why verdicts do not hold, all or some; empty if they hold.
     pub doubts: Vec<Doubt>,
-    /// Lost kernel events and other records, over all sources.
-    pub lost_records: u64,
+    /// Lost kernel events and other records, over all sources; null if the recorder was killed.
+    pub lost_records: Option<u64>,
     /// Dropped records of senders (wake-ups, calls, queued work), because there were too many at once.
     pub senders_dropped: u64,
-    /// Page faults of the probes.
-    pub page_faults: u64,
-    /// Involuntary context switches of the probes.
-    pub involuntary_switches: u64,
+    /// Page faults of the probes; null if the recorder was killed.
+    pub page_faults: Option<u64>,
+    /// Involuntary context switches of the probes; null likewise.
+    pub involuntary_switches: Option<u64>,
     /// The CPUs of the recorder's helper threads.
     pub helper_cpus: CpuSet,
     /// Whether the helper CPUs were measured, or could not be kept apart from the measured ones.
     pub helpers_on_measured: bool,
-    /// CPU time of the helpers.
-    pub helper_cpu_ns: Nanos,
+    /// CPU time of the helpers; null if the recorder was killed.
+    pub helper_cpu_ns: Option<Nanos>,
     /// The cost of recording kernel events; null without them, and in older runs that did not measure it.
     pub price: Option<crate::Price>,
-    /// Peak memory of the recorder.
-    pub peak_rss_bytes: u64,
+    /// Peak memory of the recorder; null if it was killed.
+    pub peak_rss_bytes: Option<u64>,
     /// The time before an event that is attributed to its culprit.
     pub entry_cost_ns: Nanos,
     /// The time after an event that is attributed to its culprit.

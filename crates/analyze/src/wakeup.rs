@@ -40,9 +40,10 @@ pub struct WakeupCpu {
 /// omission).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    pub wakeups: u64,
-    /// The number of missed deadlines.
-    pub missed: u64,
+    /// The number of wake-ups; null if the recorder was killed.
+    pub wakeups: Option<u64>,
+    /// The number of missed deadlines; null likewise.
+    pub missed: Option<u64>,
     /// Wake-ups at or above the threshold.
     pub late: u64,
     /// The smallest; null if there was no wake-up, like the following fields.
@@ -106,6 +107,7 @@ pub(crate) fn summarize(
         .iter()
         .filter(|w| Some(w.cpu) != control)
         .collect();
+    let lateness = |of: &[&WakeupResult]| lateness(of, manifest.killed);
     let total = lateness(&measured);
     let [phases, control_phases] = phases;
     let idle_control = control.and_then(|cpu| {
@@ -146,7 +148,7 @@ fn ratio(part: Option<FineNanos>, whole: Option<FineNanos>) -> Option<f64> {
     }
 }
 
-fn lateness(of: &[&WakeupResult]) -> Lateness {
+fn lateness(of: &[&WakeupResult], killed: bool) -> Lateness {
     let sum =
         |field: fn(&WakeupResult) -> u64| of.iter().map(|w| field(w)).fold(0, u64::saturating_add);
     let merged = |field: fn(&WakeupResult) -> &[(u64, u64)]| {
@@ -157,15 +159,19 @@ fn lateness(of: &[&WakeupResult]) -> Lateness {
     let (plain, corrected) = (merged(|w| &w.plain), merged(|w| &w.corrected));
     let wakeups = sum(|w| w.wakeups);
     let woke = || of.iter().filter(|w| w.wakeups > 0);
+    let latest = of
+        .iter()
+        .filter(|w| w.wakeups > 0 || (killed && w.stalls > 0));
+    let known = |count: u64| (!killed).then_some(count);
     let mean = |sum: u128, n: u128| (n > 0).then(|| FineNanos::from_nanos(sum as f64 / n as f64));
     let total: u128 = of.iter().map(|w| u128::from(w.sum.0)).sum();
     Lateness {
-        wakeups,
-        missed: sum(|w| w.missed),
+        wakeups: known(wakeups),
+        missed: known(sum(|w| w.missed)),
         late: sum(|w| w.stalls),
         min_ns: woke().map(|w| w.min).min(),
         mean_ns: mean(total, wakeups.into()),
-        max_ns: woke().map(|w| w.max).max(),
+        max_ns: latest.map(|w| w.max).max(),
         percentiles_ns: percentiles(&plain),
         corrected_mean_ns: mean(corrected.sum(), corrected.len()),
         corrected_percentiles_ns: percentiles(&corrected),
@@ -286,8 +292,8 @@ mod tests {
         );
         // A CPU without wake-ups does not affect the minimum.
         let none = one(0, 0, 0, 0, &[]);
-        let all = lateness(&[&a, &b, &none]);
-        assert_eq!((all.wakeups, all.missed, all.late), (400, 3, 6));
+        let all = lateness(&[&a, &b, &none], false);
+        assert_eq!((all.wakeups, all.missed, all.late), (Some(400), Some(3), 6));
         assert_eq!(
             (all.min_ns, all.max_ns),
             (Some(Nanos(10)), Some(Nanos(900)))
@@ -302,7 +308,7 @@ mod tests {
             None,
             "four lie above"
         );
-        let nothing = lateness(&[&none]);
+        let nothing = lateness(&[&none], false);
         assert_eq!(
             (nothing.min_ns, nothing.mean_ns, nothing.max_ns),
             (None, None, None)

@@ -108,4 +108,4 @@ pub use turn::{
 };
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};
-pub use warning::{CpuUse, MeasuringThread, NoKernelEvents, OtherWarning, Warning};
+pub use warning::{CpuUse, MeasuringThread, MissingFigure, NoKernelEvents, OtherWarning, Warning};

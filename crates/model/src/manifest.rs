@@ -247,6 +247,10 @@ pub struct RunManifest {
     pub trace: StoredTrace,
     /// Whether the user ended it early.
     pub interrupted: bool,
+    /// Whether the recorder was killed. The next start finished the run from the rows and the trace that were on the
+    /// disk; what only the recorder's memory held is missing, and zero here. See `Warning::Killed`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub killed: bool,
     pub warnings: Vec<Warning>,
 }
 
@@ -270,9 +274,10 @@ impl RunManifest {
             .chain(followed)
             .chain(watched)
             .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        // A recording that waited in vain for threads searched for them all the time.
+        // A recording that waited in vain for threads searched for them all the time. Where the recorder was killed, its
+        // rows say how far it came.
         met.or_else(|| {
-            (self.probe.kind() == Some(crate::ProbeKind::Attach))
+            (self.killed || self.probe.kind() == Some(crate::ProbeKind::Attach))
                 .then_some((self.clock_start.ticks, self.clock_end.ticks))
         })
     }

@@ -58,6 +58,15 @@ pub struct ProbeResult {
     pub ended_early: Option<AnyVersion<EndedEarly>>,
 }
 
+impl ProbeResult {
+    /// Whether there is a longest delta. Where the recorder was killed, it is the longest stall, and the number of
+    /// samples is not known.
+    #[must_use]
+    pub fn has_longest(&self) -> bool {
+        self.samples > 0 || self.stalls > 0
+    }
+}
+
 /// The measurements of one CPU in one reporting interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalRow {

@@ -111,6 +111,8 @@ pub enum Row<'a> {
     Page(RawPage<'a>),
     /// The recorder's other inputs of a turn. Comes after the turn's pages.
     Turn(&'a DrainTurn),
+    /// What is needed to decode the pages so far, as JSON. Replaces the one before.
+    Context(&'a [u8]),
 }
 
 /// A stall, with its attribution if it has one.

@@ -25,6 +25,9 @@ pub struct RunHead {
     pub attributed: bool,
     /// Whether the user ended it early.
     pub interrupted: bool,
+    /// Whether the recorder was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub killed: bool,
     pub figures: RunFigures,
 }
 
@@ -62,6 +65,7 @@ impl RunHead {
             probe: manifest.probe.clone(),
             attributed: manifest.attributed,
             interrupted: manifest.interrupted,
+            killed: manifest.killed,
             figures: RunFigures::of(manifest),
         }
     }
@@ -79,7 +83,7 @@ impl RunFigures {
         };
         let sum = |of: fn(&ProbeResult) -> u64| results().map(of).fold(0, u64::saturating_add);
         let longest = results()
-            .filter(|r| r.samples > 0)
+            .filter(|r| r.has_longest())
             .map(|r| r.max_ticks)
             .max();
         let consumers = || {

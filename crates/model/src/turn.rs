@@ -5,7 +5,8 @@
 //! same verdicts, regardless of the timing of the turns.
 
 use crate::{
-    Comm, CpuId, Gap, Name, Nanos, Owner, Quota, QuotaLimit, StallId, TaskIdentity, Ticks,
+    Comm, CpuId, Gap, KernelAddr, Name, Nanos, Owner, Quota, QuotaLimit, StallId, TaskIdentity,
+    Ticks,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub struct DrainTurn {
     /// Identities of threads that were read while stalls were attributed, if they differ from the last stored ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub identities: Vec<IdentityRead>,
+    /// Kernel functions that were named first in this turn. The context of a finished recording has all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<(KernelAddr, Name)>,
     /// System management interrupts since the previous turn; `None` if they cannot be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smi: Option<u64>,

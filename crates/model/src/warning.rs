@@ -199,6 +199,11 @@ pub enum Warning {
     },
     /// The user ended the recording early.
     Interrupted,
+    /// The recorder was killed, and the next start finished the run.
+    Killed {
+        /// What only the recorder's memory held.
+        missing: Vec<MissingFigure>,
+    },
     /// The pipeline's placement was refused, but forced.
     ForcedPlacement {
         misfit: AnyVersion<Misfit>,
@@ -342,6 +347,24 @@ impl From<JournalEnd> for Warning {
             } => Warning::JournalEnded { why },
         }
     }
+}
+
+/// Figures that only the recorder's memory holds until it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingFigure {
+    /// The samples of a probe that were not stalls: their number, the shortest, the percentiles, the covered time.
+    Samples,
+    /// The time accounts of threads, or of CPUs that were watched.
+    Accounts,
+    /// The messages of a pipeline: their number, and the percentiles of their times.
+    Messages,
+    /// How many kernel records were lost.
+    Losses,
+    /// The machine and its settings.
+    Machine,
+    /// What the recording cost.
+    Cost,
 }
 
 #[cfg(test)]

@@ -75,6 +75,9 @@ pub(crate) struct KernelEvents {
     counted: DrainTurn,
     /// The setup steps, and the turn that each precedes.
     setup: Vec<SetupStep>,
+    /// Whether a measurement has begun, and how many setup steps the run's context has since.
+    measuring: bool,
+    kept_setup: Option<usize>,
     turns: u64,
     price: PriceTally,
     /// The cost of a record, until the clock's rate is known.
@@ -212,6 +215,8 @@ impl KernelEvents {
             stopped: false,
             counted: DrainTurn::default(),
             setup: Vec::new(),
+            measuring: false,
+            kept_setup: None,
             turns: 0,
             price: PriceTally::new(measured),
             timed,
@@ -260,6 +265,7 @@ impl KernelEvents {
         if let Setup::Measure { from, until } = step {
             self.price.measure(from, until);
             self.disturbances.measure(from);
+            self.measuring = true;
             self.graph
                 .iter_mut()
                 .for_each(|graph| graph.measure(from, until));
@@ -279,6 +285,7 @@ impl KernelEvents {
         turn.number = self.turns;
         turn.disturbed = self.disturbed.take();
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
+        turn.functions = self.names.take_functions();
         let DrainTurn {
             quotas_read,
             throttled,
@@ -290,7 +297,21 @@ impl KernelEvents {
         (turn.quotas_read, turn.throttled) = (quotas_read, throttled);
         (turn.members, turn.frozen, turn.held) = (members, frozen, held);
         self.turns += 1;
-        keep.rows(&[Row::Turn(&turn)])
+        keep.rows(&[Row::Turn(&turn)])?;
+        // The next start needs it if this process is killed. Functions that are named later are in their turns.
+        if self.measuring && self.kept_setup != Some(self.setup.len()) {
+            self.kept_setup = Some(self.setup.len());
+            keep_context(keep, &self.context())?;
+        }
+        Ok(())
+    }
+
+    /// What a reader needs to decode the pages so far.
+    fn context(&self) -> TraceContext {
+        let mut context = self.described.clone();
+        self.names.save(&mut context);
+        context.setup.clone_from(&self.setup);
+        context
     }
 
     /// Checks which CPUs are online. The kernel keeps the buffer of an offline CPU and reads it as empty, so the online
@@ -358,10 +379,8 @@ impl KernelEvents {
         let mut sources = self.recorder.reports();
         sources.push(self.symbols_report.clone());
         sources.extend(self.graph.as_ref().map(FunctionGraph::report));
-        let mut context = self.described.clone();
-        self.names.save(&mut context);
+        let context = self.context();
         self.names.free_symbols();
-        context.setup.clone_from(&self.setup);
         let graph = self.graph.as_ref().map(FunctionGraph::price);
         let lost = sources
             .iter()
@@ -380,6 +399,12 @@ impl KernelEvents {
             tracefs: self.tracefs.clone(),
         }
     }
+}
+
+/// Hands over what a reader needs to decode the pages.
+pub(crate) fn keep_context(keep: &mut dyn Sink, context: &TraceContext) -> Result<(), SinkError> {
+    let json = serde_json::to_vec(context).map_err(SinkError::new)?;
+    keep.rows(&[Row::Context(&json)])
 }
 
 /// The live kernel: a turn is everything recorded so far.

@@ -32,17 +32,23 @@ const MOST_ASKED: usize = 4096;
 /// Kernel functions named so far. Bounded by the functions that are ever timers, work items or callers of others: a few
 /// thousand in the largest kernels.
 #[derive(Default)]
-struct FunctionCache(RefCell<FxHashMap<KernelAddr, Name>>);
+struct FunctionCache {
+    known: RefCell<FxHashMap<KernelAddr, Name>>,
+    /// Those with a symbol that nobody has taken yet.
+    new: RefCell<Vec<(KernelAddr, Name)>>,
+}
 
 impl FunctionCache {
     fn get(&self, symbols: &Symbols, addr: KernelAddr) -> Name {
-        let mut cache = self.0.borrow_mut();
-        let name = cache
-            .entry(addr)
-            .or_insert_with(|| match symbols.name(addr) {
-                Some(name) => name.into(),
-                None => format!("{:#x}", addr.0).into(),
-            });
+        let mut known = self.known.borrow_mut();
+        let name = known.entry(addr).or_insert_with(|| {
+            let Some(name) = symbols.name(addr) else {
+                return format!("{:#x}", addr.0).into();
+            };
+            let name: Name = name.into();
+            self.new.borrow_mut().push((addr, name.clone()));
+            name
+        });
         name.clone()
     }
 }
@@ -240,9 +246,14 @@ impl LiveNames {
         }
     }
 
+    /// The functions named since the last call.
+    pub(crate) fn take_functions(&self) -> Vec<(KernelAddr, Name)> {
+        std::mem::take(&mut self.functions.new.borrow_mut())
+    }
+
     /// Adds every used name to the run's context.
     pub(crate) fn save(&self, context: &mut TraceContext) {
-        let functions = self.functions.0.borrow();
+        let functions = self.functions.known.borrow();
         context.keep_symbols(&self.symbols, functions.keys().copied());
         context.tasks = self
             .tasks

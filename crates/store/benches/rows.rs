@@ -1,5 +1,5 @@
 //! The cost of storing a stall, and the memory that it takes: `cargo bench -p jitterscope-store --bench rows --
-//! [STALLS]`. Writes the stalls of a recorded run repeatedly, as a day-long recording would, and samples its own
+//! [STALLS] [no-log]`. With `no-log`, without the log that a killed recorder's rows are taken from. Writes the stalls of a recorded run repeatedly, as a day-long recording would, and samples its own
 //! memory. Then writes a tenth as many stalls, each with a culprit of its own. Prints one line of JSON.
 
 #[path = "../tests/common/mod.rs"]
@@ -46,10 +46,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .last()
         .map_or(Ticks(0), |(stall, _)| stall.end)
         .since(first);
+    let has_log = !std::env::args().any(|arg| arg == "no-log");
     let runs = tempfile::tempdir()?;
     jitterscope_platform::keep_freed_memory();
     let before = resident_bytes();
     let mut writer = writer(runs.path());
+    if !has_log {
+        writer.give_up_log();
+    }
     let (begun, mut short) = (cpu_time(), 0);
     for number in 0..stalls {
         let at = (number % pattern.len() as u64) as usize;
@@ -58,12 +62,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         attribution.stall = StallId(number);
         writer.stall(stall)?;
         writer.attribution(attribution)?;
+        if number.is_multiple_of(70) {
+            writer.tick()?;
+        }
         (stall.start, stall.end) = (stall.start + length, stall.end + length);
         if number == SHORT {
             short = peak_rss_bytes();
         }
     }
     let (took, long) = (cpu_time() - begun, peak_rss_bytes());
+    let hidden = std::fs::read_dir(runs.path())?
+        .next()
+        .ok_or("no folder")??;
+    let log = std::fs::metadata(hidden.path().join("rows.log")).map_or(0, |of| of.len());
     let path = writer.finish(manifest())?;
     let size = |file: &str| std::fs::metadata(path.join(file)).map(|found| found.len() as f64);
     let with_footer = peak_rss_bytes();
@@ -96,6 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{}",
         json!({
             "stalls": stalls,
+            "log_bytes": log,
             "ns_per_stall": took as f64 / stalls as f64,
             "stalls_bytes_per_stall": size("stalls.parquet")? / stalls as f64,
             "parts_bytes_per_stall": size("parts.parquet")? / stalls as f64,

@@ -71,7 +71,7 @@ impl Budget {
         Err(self.too_much(path))
     }
 
-    fn is_kept(self) -> bool {
+    pub(crate) fn is_kept(self) -> bool {
         self.taken() <= self.most.cast_signed()
     }
 

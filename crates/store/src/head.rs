@@ -80,6 +80,28 @@ impl ManifestFiles {
     }
 }
 
+/// Writes the manifest of a run whose writer was killed, in place of what it left of it. Nothing is reserved: if there
+/// is no room, the folder stays what it was.
+pub(crate) fn write_manifest(folder: &HeldDir, manifest: &RunManifest) -> Result<(), StoreError> {
+    for name in [MANIFEST, MANIFEST_PARTIAL, DETAILS] {
+        let _ = folder.remove_file(name);
+    }
+    let mut details = ReservedFile::create(folder, DETAILS)?;
+    put(&mut details, manifest, serde_json::to_vec)?;
+    details.finish()?;
+    let mut head = ReservedFile::create(folder, MANIFEST_PARTIAL)?;
+    put(&mut head, &RunHead::of(manifest), serde_json::to_vec_pretty)?;
+    head.finish()?;
+    folder
+        .rename(MANIFEST_PARTIAL, MANIFEST)
+        .map_err(StoreError::writing)
+}
+
+/// Reads the manifest of the beginning of a run.
+pub(crate) fn read_beginning(folder: &HeldDir, name: &str) -> Result<RunManifest, StoreError> {
+    Document::open(folder, name)?.parse()
+}
+
 fn put<T: Serialize>(
     file: &mut ReservedFile,
     value: &T,

@@ -1,16 +1,20 @@
 //! `histograms.hlog`: the HdrHistogram V2 interval log.
 
 use crate::error::StoreError;
+use crate::hlog_reader::LONGEST_LINE;
 use crate::reserved::ReservedFile;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
 use jitterscope_platform::HeldDir;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, SystemTime};
 
 /// Interval_Max is in milliseconds, as in jHiccup and its log processor; values are in ns.
 const NANOS_PER_MS: f64 = 1e6;
+
+/// How the line of an interval begins.
+const TAG: &[u8] = b"Tag=";
 
 /// Room reserved ahead, bytes: for the last intervals of every CPU and a pipeline's whole-run histograms.
 const AHEAD: u64 = 1 << 20;
@@ -31,6 +35,35 @@ impl Hlog {
             serializer: V2DeflateSerializer::new(),
             started: None,
         })
+    }
+
+    /// A log with the header and the first `lines` intervals of another one, whose rest may be damaged.
+    pub(crate) fn copy(
+        from: &HeldDir,
+        into: &HeldDir,
+        name: &str,
+        lines: usize,
+    ) -> Result<Hlog, StoreError> {
+        let mut log = Hlog::create(into, name)?;
+        let path = from.path().join(name);
+        let mut old = BufReader::new(from.open_file(name).map_err(StoreError::reading)?);
+        let mut copied = 0;
+        loop {
+            let mut line = Vec::new();
+            let read = old.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+            read.map_err(|e| StoreError::read(&path, e))?;
+            let is_interval = line.starts_with(TAG);
+            // What follows the last wanted line, or no line break, is not part of it.
+            if !line.ends_with(b"\n") || (is_interval && copied == lines) {
+                return Ok(log);
+            }
+            copied += usize::from(is_interval);
+            log.file.reserve(line.len() as u64).and_then(|()| {
+                log.file
+                    .write_all(&line)
+                    .map_err(|e| StoreError::write(log.file.path(), e))
+            })?;
+        }
     }
 
     pub(crate) fn begin(&mut self, started: SystemTime) -> Result<(), StoreError> {

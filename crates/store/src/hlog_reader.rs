@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// The longest accepted line, bytes: a histogram up to an hour with every bucket in use takes 1 MiB.
-const LONGEST_LINE: u64 = 4 << 20;
+pub(crate) const LONGEST_LINE: u64 = 4 << 20;
 /// The largest accepted histogram after inflation, bytes.
 const LARGEST: u64 = 4 << 20;
 /// The magic numbers of a deflated histogram and a plain one.

@@ -4,6 +4,9 @@
 //! (`.partial-...`), syncs it and renames it when it is complete, so a killed recorder leaves nothing that looks like a
 //! run. Everything streams: a day takes no more memory than a minute.
 //!
+//! A hidden folder also has `rows.log`, rows in batches that need no footer, `sealed.json`, which says which rows are in
+//! the tables for good and no longer in the log, and `beginning.json`, the manifest of the beginning. From them [`KilledRun`] makes a run of what a killed recorder left.
+//!
 //! Root records into folders that other users may write to. The folder of runs and each of its parents must belong to
 //! root or to the recording user, and no other user may write to them unless they are sticky. A run's folder has mode
 //! 0700 and its files 0600 (raw pages and `context.json` hold kernel addresses). The folder stays open while it is
@@ -43,13 +46,17 @@ mod guarded_table;
 mod head;
 mod hlog;
 mod hlog_reader;
+mod killed;
 mod naming;
 mod pages;
 mod partial;
 mod reader;
 mod reserved;
+mod row_log;
 mod rows;
+mod run_tables;
 mod runs;
+mod sealed;
 mod segment;
 mod segment_spans;
 mod sink;
@@ -58,6 +65,7 @@ mod table;
 mod table_reader;
 mod tables;
 mod trace_index;
+mod trace_mend;
 mod trace_pieces;
 mod writer;
 
@@ -65,12 +73,13 @@ pub use budget::allow_memory;
 pub use error::StoreError;
 pub use hlog_reader::StoredHistogram;
 pub use jitterscope_model::TraceRole;
+pub use killed::{KilledRun, Remains};
 pub use naming::check_label;
 pub use reader::RunReader;
 pub use rows::StoredRow;
 pub use runs::{
-    CleanedPartials, Partial, Problem, RunEntry, clean_partials, list, list_own, partials, remove,
-    resolve, resolve_all, size_on_disk,
+    KilledRuns, Partial, Problem, RunEntry, killed_runs, list, list_own, partials, remove, resolve,
+    resolve_all, size_on_disk,
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA, VIEWS, views};

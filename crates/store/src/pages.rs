@@ -1,13 +1,11 @@
 //! Writes the raw trace of a run, within its size limit.
 
-use crate::document::json;
 use crate::error::StoreError;
 use crate::segment::{FrameHeader, HEADER, LONGEST_PAGE, MAGIC, TURN};
 use crate::segment_spans::{SegmentSpan, write_spans};
 use crate::syncing::Syncing;
 use jitterscope_model::{CpuId, DrainTurn, Stall, StoredTrace, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
-use serde::Serialize;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,6 +17,8 @@ pub(crate) const TRACE: &str = "trace";
 pub(crate) const SEGMENTS: &str = "segments";
 /// The file with the context for decoding the segments.
 pub(crate) const CONTEXT: &str = "context.json";
+/// Its name until it is complete.
+const CONTEXT_PARTIAL: &str = ".context.json";
 
 /// The size, in bytes, at which a segment is closed at the end of a turn.
 const SEGMENT: u64 = 1 << 20;
@@ -279,21 +279,14 @@ impl TracePages {
         Ok(())
     }
 
-    /// Writes the context for decoding the pages.
-    pub(crate) fn context(&mut self, context: &impl Serialize) -> Result<(), StoreError> {
+    /// Writes the context for decoding the pages, in place of the one before.
+    pub(crate) fn context(&mut self, json: &[u8]) -> Result<(), StoreError> {
         if self.discarded {
             return Ok(());
         }
-        let path = self.trace.path().join(CONTEXT);
-        let text = json(&path, context)?;
-        let mut file = self
-            .trace
-            .create_new(CONTEXT)
-            .map_err(StoreError::writing)?;
+        write_context(&self.trace, json)?;
         self.has_context = true;
-        file.write_all(&text)
-            .and_then(|()| file.sync_all())
-            .map_err(|e| StoreError::write(&path, e))
+        Ok(())
     }
 
     /// Removes the raw trace, to free space.
@@ -319,6 +312,23 @@ impl TracePages {
         Ok(())
     }
 
+    /// What the manifest says of the trace before it has any page.
+    pub(crate) fn at_the_beginning(&self) -> StoredTrace {
+        StoredTrace {
+            limit_bytes: self.limit,
+            ..StoredTrace::default()
+        }
+    }
+
+    /// Writes what waits in memory.
+    pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        let Some((segment, file)) = &mut self.open else {
+            return Ok(());
+        };
+        file.flush()
+            .map_err(|e| StoreError::write(&self.segments.path().join(&segment.name), e))
+    }
+
     fn remove(&mut self, segment: &str) -> Result<(), StoreError> {
         self.syncing.forget(segment);
         self.segments
@@ -330,6 +340,12 @@ impl TracePages {
         self.close_segment()?;
         self.keep_limit()?;
         self.syncing.finish(&self.segments)?;
+        if self.has_context {
+            let context = self.trace.open_file(CONTEXT).map_err(StoreError::writing)?;
+            context
+                .sync_all()
+                .map_err(|e| StoreError::write(&self.trace.path().join(CONTEXT), e))?;
+        }
         let span = |of: &Segment| SegmentSpan {
             name: of.name.clone(),
             first: of.first,
@@ -345,6 +361,24 @@ impl TracePages {
             limit_bytes: self.limit,
         })
     }
+}
+
+/// Writes the context, in place of the one before.
+pub(crate) fn write_context(trace: &HeldDir, json: &[u8]) -> Result<(), StoreError> {
+    let _ = trace.remove_file(CONTEXT_PARTIAL);
+    let mut file = trace
+        .create_new(CONTEXT_PARTIAL)
+        .map_err(StoreError::writing)?;
+    if let Err(error) = file.write_all(json) {
+        let _ = trace.remove_file(CONTEXT_PARTIAL);
+        return Err(StoreError::write(
+            &trace.path().join(CONTEXT_PARTIAL),
+            error,
+        ));
+    }
+    trace
+        .rename(CONTEXT_PARTIAL, CONTEXT)
+        .map_err(StoreError::writing)
 }
 
 #[cfg(test)]
@@ -473,7 +507,7 @@ mod tests {
                 .unwrap();
         };
         (0..8).for_each(|_| page(&mut pages));
-        pages.context(&"symbols").unwrap();
+        pages.context(b"{}").unwrap();
         assert_eq!(
             std::fs::read_dir(dir.path().join("trace/segments"))
                 .unwrap()
@@ -483,7 +517,7 @@ mod tests {
         pages.discard().unwrap();
         page(&mut pages);
         pages.turn(&DrainTurn::default()).unwrap();
-        pages.context(&"symbols").unwrap();
+        pages.context(b"{}").unwrap();
         assert!(
             std::fs::read_dir(dir.path().join("trace/segments"))
                 .unwrap()

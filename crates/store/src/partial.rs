@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use jitterscope_platform::{AccessError, HeldDir, OwnerLock};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
@@ -16,12 +17,14 @@ fn error_is_others(error: &io::Error) -> bool {
     )
 }
 
-/// The folder under its hidden name, held open. Dropping it removes it with its content unless it was renamed.
+/// The folder under its hidden name, held open. Dropping it removes it with its content unless it
+/// was renamed or is to be kept.
 pub(crate) struct PartialFolder {
     runs: HeldDir,
     pub(crate) held: HeldDir,
-    name: String,
-    renamed: bool,
+    name: OsString,
+    /// Whether it stays when this is dropped.
+    kept: bool,
     /// The lock shows other processes that the folder is in use. `None` where the file system has no locks; then no
     /// process removes the folder.
     _owner: Option<OwnerLock>,
@@ -58,17 +61,40 @@ impl PartialFolder {
             return Ok(PartialFolder {
                 runs,
                 held,
-                name,
-                renamed: false,
+                name: name.into(),
+                kept: false,
                 _owner: owner,
             });
         }
     }
 
-    pub(crate) fn rename(&mut self, to: &str) -> Result<(), StoreError> {
+    /// The folder `name` of a process that ended without removing it. It stays when this is dropped.
+    pub(crate) fn of_the_dead(
+        runs: HeldDir,
+        name: OsString,
+        owner: OwnerLock,
+    ) -> Result<PartialFolder, AccessError> {
+        Ok(PartialFolder {
+            held: runs.open_dir(&name)?,
+            runs,
+            name,
+            kept: true,
+            _owner: Some(owner),
+        })
+    }
+
+    /// Removes the folder with its content.
+    pub(crate) fn remove(mut self) -> Result<(), StoreError> {
+        self.kept = true;
+        self.runs
+            .remove_held(&self.held, &self.name)
+            .map_err(StoreError::writing)
+    }
+
+    pub(crate) fn rename(&mut self, to: impl AsRef<OsStr>) -> Result<(), StoreError> {
         let result = self.runs.rename_held(&self.held, &self.name, to);
         // Wherever the folder is now, it holds the complete measurement.
-        self.renamed = matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
+        self.kept |= matches!(result, Ok(()) | Err(AccessError::Replaced { .. }));
         match result {
             Err(AccessError::Replaced { .. }) => Err(StoreError::Moved {
                 path: self.runs.path().join(&self.name),
@@ -82,8 +108,8 @@ impl PartialFolder {
 
 impl Drop for PartialFolder {
     fn drop(&mut self) {
-        if !self.renamed {
-            // `clean_partials` removes the rest later.
+        if !self.kept {
+            // The next start removes the rest.
             let _ = self.runs.remove_held(&self.held, &self.name);
         }
     }

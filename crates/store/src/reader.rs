@@ -9,7 +9,7 @@ use crate::pages::{CONTEXT, SEGMENTS, TRACE};
 use crate::table_reader::Table;
 use crate::tables::{self, INTERVALS, PARTS, STALLS};
 use crate::trace_index::TraceIndex;
-use crate::trace_pieces::{StoredPage, TracePiece, read_pieces, segments};
+use crate::trace_pieces::{StoredPage, TracePiece, number_of, read_pieces, segments};
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use jitterscope_model::{
     Attribution, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks,
@@ -64,6 +64,20 @@ impl RunReader {
             manifest: head::checked(&folder, path, manifest)?,
             folder: Arc::new(folder),
         })
+    }
+
+    /// The run in a folder that has no manifest yet.
+    pub(crate) fn of_parts(folder: HeldDir, manifest: RunManifest) -> RunReader {
+        RunReader {
+            folder: Arc::new(folder),
+            manifest,
+        }
+    }
+
+    /// The same run with another manifest.
+    #[must_use]
+    pub fn of_manifest(self, manifest: RunManifest) -> RunReader {
+        RunReader { manifest, ..self }
     }
 
     /// The manifest, for a caller that reads nothing more.
@@ -284,9 +298,7 @@ impl RunReader {
         let pieces = names.into_iter().flat_map(move |name| {
             let mut pieces = Vec::new();
             // Segments are numbered from 1. A removed segment leaves a gap.
-            let number = Path::new(&name)
-                .file_stem()
-                .and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+            let number = number_of(&name);
             if number.is_some_and(|number| number > expected) {
                 pieces.push(Ok(TracePiece::Missing));
             }

@@ -86,6 +86,11 @@ impl ReservedFile {
         self.kept.is_empty() && (self.cannot || self.written.saturating_add(bytes) <= self.reserved)
     }
 
+    /// The number of bytes on disk; `None` if some found no room.
+    pub(crate) fn on_disk(&self) -> Option<u64> {
+        self.kept.is_empty().then_some(self.written)
+    }
+
     fn allocate(&mut self, end: u64) -> Result<(), Errno> {
         let from = self.reserved.max(self.written);
         loop {

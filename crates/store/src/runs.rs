@@ -2,11 +2,13 @@
 
 use crate::error::StoreError;
 use crate::head::{MANIFEST, read_head};
+use crate::killed::KilledRun;
+use crate::partial::PartialFolder;
 use jitterscope_model::RunHead;
 use jitterscope_platform::{HeldDir, Owner, OwnerLock, owner_of};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -49,8 +51,8 @@ pub struct Partial {
     pub path: PathBuf,
 }
 
-/// [`Partial`]s that were removed, and those that could not be, each with the error.
-pub type CleanedPartials = (Vec<Partial>, Vec<(Partial, StoreError)>);
+/// The runs of killed recorders, and their folders that cannot be opened, each with the error.
+pub type KilledRuns = (Vec<KilledRun>, Vec<(Partial, StoreError)>);
 
 /// All runs in a folder, oldest first, and the folders that cannot be read. A missing folder has no runs.
 ///
@@ -224,7 +226,7 @@ pub fn partials(dir: &Path) -> Result<Vec<Partial>, StoreError> {
     }
 }
 
-/// Dead partial folders with their locks, so that no other process takes one over before it is removed.
+/// Dead partial folders with their locks, so that no other process takes one over before it is finished or removed.
 fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, OwnerLock)>, StoreError> {
     // In a shared folder any user may make a folder of such a name; only its owner removes it.
     let user = rustix::process::geteuid().as_raw();
@@ -247,23 +249,34 @@ fn dead_partials(dir: &HeldDir) -> Result<Vec<(Partial, OwnerLock)>, StoreError>
     Ok(ours.filter_map(|entry| dead(&entry.name)).collect())
 }
 
-/// Removes the dead partial folders of this user. Goes on after a folder that cannot be removed.
+/// The dead partial folders of this user, each to be finished or removed, and those that cannot be opened.
 ///
 /// # Errors
 /// Another user may change the folder or one of its parents, or it cannot be read.
-pub fn clean_partials(dir: &Path) -> Result<CleanedPartials, StoreError> {
+pub fn killed_runs(dir: &Path) -> Result<KilledRuns, StoreError> {
+    let (mut killed, mut failed) = (Vec::new(), Vec::new());
     let folder = match HeldDir::trusted(dir) {
-        Err(error) if error.is_absent() => return Ok((Vec::new(), Vec::new())),
+        Err(error) if error.is_absent() => return Ok((killed, failed)),
         other => other.map_err(StoreError::writing)?,
     };
-    let (mut removed, mut kept) = (Vec::new(), Vec::new());
-    for (partial, _lock) in dead_partials(&folder)? {
-        match folder.remove_tree(partial.path.file_name().unwrap_or_default()) {
-            Ok(()) => removed.push(partial),
-            Err(error) => kept.push((partial, StoreError::writing(error))),
+    for (partial, lock) in dead_partials(&folder)? {
+        let name = partial.path.file_name().unwrap_or_default();
+        let opened = folder
+            .reopen()
+            .and_then(|runs| PartialFolder::of_the_dead(runs, name.to_os_string(), lock));
+        match opened {
+            Ok(held) => killed.push(KilledRun::new(held, dir, final_name(name))),
+            Err(error) => failed.push((partial, StoreError::writing(error))),
         }
     }
-    Ok((removed, kept))
+    Ok((killed, failed))
+}
+
+/// The name of a run that has this name while it is written.
+fn final_name(partial: &OsStr) -> OsString {
+    let name = partial.as_bytes();
+    let prefix = PARTIAL_PREFIX.as_bytes();
+    OsString::from_vec(name.strip_prefix(prefix).unwrap_or(name).to_vec())
 }
 
 /// Removes a run with everything in its folder. If the path is a link, removes only the link.

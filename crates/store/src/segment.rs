@@ -99,6 +99,36 @@ pub(crate) fn read(
     }
 }
 
+/// The whole frames at the beginning of a segment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WholeFrames {
+    /// Where the last one ends; 0 if there is none.
+    pub(crate) bytes: u64,
+    /// The earliest and the latest record of the pages. The last is before the first without pages.
+    pub(crate) first: Ticks,
+    pub(crate) last: Ticks,
+}
+
+/// Finds the whole frames of a segment that may be cut off.
+pub(crate) fn whole_frames(from: impl Read) -> io::Result<WholeFrames> {
+    let mut found = WholeFrames {
+        bytes: 0,
+        first: Ticks(u64::MAX),
+        last: Ticks(0),
+    };
+    let look = |header: &FrameHeader| {
+        found.bytes = found.bytes.max(MAGIC.len() as u64);
+        found.bytes += (HEADER as u64) + u64::from(header.length);
+        if header.role != TURN {
+            found.first = found.first.min(header.first);
+            found.last = found.last.max(header.last);
+        }
+        false
+    };
+    read(from, look, |_, _| {})?;
+    Ok(found)
+}
+
 fn read_up_to(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -215,6 +245,9 @@ mod tests {
             bytes.truncate(whole.saturating_sub(cut));
             let mut got = Vec::new();
             let end = read(&bytes[..], |_| true, |_, page| got.push(page.len())).unwrap();
+            let frames: usize = got.iter().map(|length| HEADER + length).sum();
+            let magic = if got.is_empty() { 0 } else { MAGIC.len() };
+            prop_assert_eq!(whole_frames(&bytes[..]).unwrap().bytes, (magic + frames) as u64);
             prop_assert!(pages.starts_with(&got));
             prop_assert_eq!(end == End::Clean && bytes.len() == whole, got == pages && cut == 0);
         }

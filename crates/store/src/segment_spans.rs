@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 
 /// The file of the list, in the trace's folder.
-const SPANS: &str = "spans.json";
+pub(crate) const SPANS: &str = "spans.json";
 /// The largest accepted list, bytes. A segment takes about 80.
 const LARGEST_SPANS: u64 = 64 << 20;
 

@@ -74,6 +74,9 @@ impl StoreSink {
             return false;
         };
         let mut result = write(writer);
+        if result.as_ref().is_err_and(StoreError::is_full) && writer.give_up_log() {
+            result = write(writer);
+        }
         if self.room == Room::Ample && result.as_ref().is_err_and(StoreError::is_full) {
             self.room = Room::TraceGivenUp;
             result = writer.discard_trace().and_then(|()| write(writer));
@@ -120,6 +123,11 @@ impl StoreSink {
         }
     }
 
+    /// Stores what is known when the measurement begins, for the next start if this process is killed.
+    pub fn beginning(&mut self, manifest: &RunManifest) {
+        self.attempt(|w| w.beginning(manifest));
+    }
+
     /// Stores the machine of the recording.
     pub fn machine(&mut self, state: &MachineState) {
         self.attempt(|w| w.machine(state));
@@ -128,11 +136,6 @@ impl StoreSink {
     /// Stores the summary of the rows.
     pub fn summary(&mut self, sums: &impl Serialize) {
         self.attempt(|w| w.summary(sums));
-    }
-
-    /// Stores the context for decoding the trace.
-    pub fn context(&mut self, context: &impl Serialize) {
-        self.attempt(|w| w.trace_context(context));
     }
 
     fn stall(&mut self, stall: &Stall, attribution: Option<&Attribution>) {
@@ -147,13 +150,19 @@ impl StoreSink {
         }
     }
 
+    fn give_up_log(&mut self) -> bool {
+        self.writer.as_mut().is_some_and(RunWriter::give_up_log)
+    }
+
     /// Checks the free space at intervals, and removes the raw trace when space runs out.
     fn keep_room(&mut self) {
         if self.last_look.elapsed() < LOOK_EVERY {
             return;
         }
         self.last_look = Instant::now();
-        if !self.writer.as_ref().is_some_and(RunWriter::is_space_low) {
+        let is_low = |sink: &StoreSink| sink.writer.as_ref().is_some_and(RunWriter::is_space_low);
+        // Only a killed recorder needs the log.
+        if !is_low(self) || (self.give_up_log() && !is_low(self)) {
             return;
         }
         self.room = match self.room {
@@ -229,6 +238,9 @@ impl Sink for StoreSink {
                 Row::Turn(turn) => {
                     self.attempt_now(|w| w.drain_turn(turn));
                 }
+                Row::Context(json) => {
+                    self.attempt_now(|w| w.trace_context(json));
+                }
             }
         }
         Ok(())
@@ -240,6 +252,7 @@ impl Sink for StoreSink {
 
     fn tick(&mut self) -> Result<u64, SinkError> {
         self.keep_room();
+        self.attempt(RunWriter::tick);
         Ok(self.stored)
     }
 

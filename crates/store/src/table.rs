@@ -2,13 +2,15 @@
 
 use crate::error::StoreError;
 use crate::reserved::ReservedFile;
+use crate::sealed::SealedTable;
 use crate::tables::{TableRows, schema};
 use arrow_schema::{DataType, Schema};
 use jitterscope_platform::HeldDir;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataWriter};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::io;
@@ -131,6 +133,39 @@ impl<R: TableRows> TableWriter<R> {
             other => other?,
         }
         Ok(())
+    }
+
+    /// Writes all rows so far. Returns how long the file is, and the footer that makes a table of so much of it.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub(crate) fn seal(&mut self) -> Result<SealedTable, StoreError> {
+        self.flush()?;
+        self.in_group = 0;
+        let error = |e: ParquetError| parquet_error(&self.path, e);
+        self.writer.flush().map_err(error)?;
+        self.writer
+            .sync()
+            .map_err(|e| StoreError::write(&self.path, e))?;
+        let bytes = self.writer.inner().on_disk();
+        let bytes = bytes.ok_or_else(|| StoreError::Full {
+            path: self.path.clone(),
+        })?;
+        let schema = ArrowSchemaConverter::new()
+            .convert(&self.schema)
+            .map_err(error)?;
+        let rows = i64::try_from(self.written).unwrap_or(i64::MAX);
+        let of_file = FileMetaData::new(1, rows, None, None, Arc::new(schema), None);
+        let groups = self.writer.flushed_row_groups().to_vec();
+        let mut footer = Vec::new();
+        ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(of_file, groups))
+            .finish()
+            .map_err(error)?;
+        Ok(SealedTable {
+            file: R::FILE.into(),
+            bytes,
+            footer,
+        })
     }
 
     /// Reserves room for everything in memory, the next batch and the footer.

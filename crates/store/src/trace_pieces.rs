@@ -53,6 +53,11 @@ pub(crate) fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
     Ok(names)
 }
 
+/// The number of a segment, from its name.
+pub(crate) fn number_of(segment: &OsStr) -> Option<u32> {
+    Path::new(segment).file_stem()?.to_str()?.parse().ok()
+}
+
 /// The pages of a moment, up to a bound.
 #[derive(Default)]
 pub(crate) struct MomentsPages {

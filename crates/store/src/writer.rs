@@ -6,9 +6,11 @@ use crate::hlog::Hlog;
 use crate::naming::{check_label, compact_utc, short_id};
 use crate::pages::TracePages;
 use crate::partial::PartialFolder;
+use crate::row_log::{ROWS, RowLog};
+use crate::run_tables::{RowClock, RunTables};
 use crate::runs::PARTIAL_PREFIX;
-use crate::table::TableWriter;
-use crate::tables::{CulpritRows, IntervalRows, PartRows, RemarkRows, StallRows, VIEWS, views};
+use crate::sealed::SEALED;
+use crate::tables::{VIEWS, views};
 use hdrhistogram::Histogram;
 use jitterscope_model::{
     Attribution, ClockReading, CpuId, CulpritTable, DrainTurn, IntervalRow, MachineState,
@@ -17,9 +19,9 @@ use jitterscope_model::{
 use jitterscope_platform::HeldDir;
 use serde::Serialize;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Free space needed to begin, MiB.
 const NEEDED_MIB: u64 = 64;
@@ -33,21 +35,12 @@ pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
 pub(crate) const SUMMARY: &str = "summary.json";
 /// Its name until it is complete, when the run is complete already.
 const SUMMARY_PARTIAL: &str = ".summary.json";
+/// The file of the manifest of the beginning, while the run is recorded.
+pub(crate) const BEGINNING: &str = "beginning.json";
+/// How often the log is written to, however little it has.
+const LOG_EVERY: Duration = Duration::from_millis(500);
 /// The default limit of the raw trace, bytes.
 const DEFAULT_TRACE_LIMIT: u64 = 256 << 20;
-
-/// The clock that maps rows to real time.
-#[derive(Clone, Copy)]
-struct Clock {
-    start: ClockReading,
-    rate: TickRate,
-}
-
-impl Clock {
-    fn realtime(&self, at: Ticks) -> u64 {
-        self.start.realtime_of(at, self.rate)
-    }
-}
 
 /// Writes one run. Dropped before [`RunWriter::finish`], it leaves nothing.
 ///
@@ -57,11 +50,7 @@ impl Clock {
 /// their room: the run can still be finished, or the caller can free space.
 pub struct RunWriter {
     // Fields drop in order: the files close before the folder goes.
-    stalls: TableWriter<StallRows>,
-    parts: TableWriter<PartRows>,
-    culprits: TableWriter<CulpritRows>,
-    remarks: TableWriter<RemarkRows>,
-    intervals: TableWriter<IntervalRows>,
+    tables: RunTables,
     hlog: Hlog,
     manifest: ManifestFiles,
     trace: TracePages,
@@ -69,8 +58,9 @@ pub struct RunWriter {
     runs: PathBuf,
     name: String,
     id: String,
-    clock: Option<Clock>,
-    numbers: CulpritTable,
+    clock: Option<RowClock>,
+    /// When the log was last written to.
+    logged: Instant,
     /// Whether an error other than a full disk lost a row: such a run must not be finished.
     failed: bool,
 }
@@ -117,11 +107,10 @@ impl RunWriter {
         let folder = &partial.held;
         write_views(folder)?;
         Ok(RunWriter {
-            stalls: TableWriter::create(folder)?,
-            parts: TableWriter::create(folder)?,
-            culprits: TableWriter::create(folder)?,
-            remarks: TableWriter::create(folder)?,
-            intervals: TableWriter::create(folder)?,
+            tables: RunTables::create(
+                folder,
+                Some(RowLog::create(folder, 0, &CulpritTable::default())?),
+            )?,
             hlog: Hlog::create(folder, HISTOGRAMS)?,
             manifest: ManifestFiles::create(folder)?,
             trace: TracePages::create(folder, DEFAULT_TRACE_LIMIT)?,
@@ -130,7 +119,7 @@ impl RunWriter {
             name,
             id,
             clock: None,
-            numbers: CulpritTable::default(),
+            logged: Instant::now(),
             failed: false,
         })
     }
@@ -146,12 +135,17 @@ impl RunWriter {
         self.trace.set_limit(bytes);
     }
 
+    /// Sets the size of the first log of rows, bytes; later ones may have a quarter of the tables' size.
+    pub fn limit_log(&mut self, bytes: u64) {
+        self.tables.limit_log(bytes);
+    }
+
     /// Begins the measurement. Rows may follow.
     ///
     /// # Errors
     /// The header of the histogram log cannot be written.
     pub fn begin(&mut self, clock: ClockReading, rate: TickRate) -> Result<(), StoreError> {
-        self.clock = Some(Clock { start: clock, rate });
+        self.clock = Some(RowClock { start: clock, rate });
         self.trace.begin();
         self.hlog
             .begin(SystemTime::UNIX_EPOCH + Duration::from_nanos(clock.realtime_ns))
@@ -162,7 +156,7 @@ impl RunWriter {
         result
     }
 
-    fn clock(&self) -> Result<Clock, StoreError> {
+    fn clock(&self) -> Result<RowClock, StoreError> {
         self.clock.ok_or(StoreError::NotBegun)
     }
 
@@ -173,9 +167,11 @@ impl RunWriter {
     pub fn stall(&mut self, stall: &Stall) -> Result<(), StoreError> {
         let clock = self.clock()?;
         self.trace.stall(stall);
-        let result = self
-            .stalls
-            .push(|rows| rows.push(stall, clock.rate, &|t| clock.realtime(t)));
+        self.log(RowLog::settle);
+        if self.tables.is_log_long() && self.tables.seal(&self.partial.held).is_err() {
+            self.give_up_log();
+        }
+        let result = self.tables.stall(stall, &clock);
         self.noted(result)
     }
 
@@ -184,32 +180,8 @@ impl RunWriter {
     /// # Errors
     /// As [`RunWriter::stall`].
     pub fn attribution(&mut self, attribution: &Attribution) -> Result<(), StoreError> {
-        let result = self.push_parts(attribution);
+        let result = self.tables.attribution(attribution);
         self.noted(result)
-    }
-
-    /// Adds all parts, or none if the disk is full.
-    fn push_parts(&mut self, attribution: &Attribution) -> Result<(), StoreError> {
-        self.parts.ready()?;
-        self.culprits.ready()?;
-        self.remarks.ready()?;
-        for part in &attribution.parts {
-            let (culprit, remark) = (
-                self.numbers.culprit(&part.culprit),
-                self.numbers.remark(part),
-            );
-            if let Some(row) = culprit.new {
-                self.culprits.rows().push(culprit.id, row);
-            }
-            if let Some(row) = remark.new {
-                self.remarks.rows().push(remark.id, row);
-            }
-            let rows = self.parts.rows();
-            rows.push(attribution.stall, culprit.id, remark.id, part);
-        }
-        self.culprits.settle()?;
-        self.remarks.settle()?;
-        self.parts.settle()
     }
 
     /// Writes one interval of one CPU.
@@ -218,9 +190,7 @@ impl RunWriter {
     /// As [`RunWriter::stall`].
     pub fn interval(&mut self, row: &IntervalRow) -> Result<(), StoreError> {
         let clock = self.clock()?;
-        let result = self
-            .intervals
-            .push(|rows| rows.push(row, &|t| clock.realtime(t)));
+        let result = self.tables.interval(row, &clock);
         self.noted(result)
     }
 
@@ -300,12 +270,12 @@ impl RunWriter {
         self.trace.turn(turn)
     }
 
-    /// Writes the context for decoding the pages.
+    /// Writes the context for decoding the pages, JSON, in place of the one before.
     ///
     /// # Errors
     /// As [`RunWriter::stall`].
-    pub fn trace_context(&mut self, context: &impl Serialize) -> Result<(), StoreError> {
-        self.trace.context(context)
+    pub fn trace_context(&mut self, json: &[u8]) -> Result<(), StoreError> {
+        self.trace.context(json)
     }
 
     /// Writes the summary of the written rows. Without it, for example on a full disk, a reader only takes longer: it
@@ -314,10 +284,62 @@ impl RunWriter {
     /// # Errors
     /// The disk fails.
     pub fn summary(&mut self, sums: &impl Serialize) -> Result<(), StoreError> {
-        match write_summary(&self.partial.held, SUMMARY, sums) {
+        match write_document(&self.partial.held, SUMMARY, sums) {
             Err(error) if error.is_full() => Ok(()),
             other => other,
         }
+    }
+
+    /// Keeps what is known of the run when its measurement begins. With it and the log, the next start can finish the
+    /// run if this process is killed. Without room on the disk it cannot, and the recording goes on.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn beginning(&mut self, manifest: &RunManifest) -> Result<(), StoreError> {
+        let mut manifest = manifest.clone();
+        manifest.id.clone_from(&self.id);
+        manifest.schema_version = RUN_SCHEMA_VERSION;
+        manifest.trace = self.trace.at_the_beginning();
+        match write_document(&self.partial.held, BEGINNING, &manifest) {
+            Err(error) if error.is_full() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Called as time passes: writes what waits in memory, so that a killed recorder loses less than a second of rows.
+    /// Most of the trace waits in memory too, and belongs to the same rows.
+    ///
+    /// # Errors
+    /// As [`RunWriter::stall`].
+    pub fn tick(&mut self) -> Result<(), StoreError> {
+        if self.logged.elapsed() < LOG_EVERY {
+            return Ok(());
+        }
+        self.logged = Instant::now();
+        self.log(RowLog::flush);
+        self.trace.flush()
+    }
+
+    /// Writes to the log. Where the disk has no room for it, or it fails, the log is given up: only a killed recorder
+    /// needs it, and its room serves the rows.
+    fn log(&mut self, write: impl FnOnce(&mut RowLog) -> io::Result<()>) {
+        if self
+            .tables
+            .log
+            .as_mut()
+            .is_some_and(|log| write(log).is_err())
+        {
+            self.give_up_log();
+        }
+    }
+
+    /// Removes the log to free space. Returns whether there was one.
+    pub fn give_up_log(&mut self) -> bool {
+        let had = self.tables.log.take().is_some();
+        if had {
+            forget_beginning(&self.partial.held);
+        }
+        had
     }
 
     /// Whether the disk has so little space left that the recording must make room or end.
@@ -377,15 +399,11 @@ impl RunWriter {
             }
             other => other?,
         };
-        self.stalls.finish()?;
-        self.culprits.finish()?;
-        self.remarks.finish()?;
-        self.parts.finish()?;
-        self.intervals.finish()?;
-        self.hlog.finish()?;
+        self.tables.finish(self.hlog)?;
         let folder = &self.partial.held;
         manifest.schema_version = RUN_SCHEMA_VERSION;
         self.manifest.finish(folder, manifest)?;
+        forget_beginning(folder);
         folder.sync().map_err(StoreError::writing)?;
         self.partial.rename(&self.name)?;
         Ok(self.runs.join(&self.name))
@@ -401,7 +419,7 @@ pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> 
     let folder = HeldDir::trusted(run).map_err(StoreError::writing)?;
     // Left by a killed writer. If the removal fails, making the new file reports it.
     let _ = folder.remove_file(SUMMARY_PARTIAL);
-    write_summary(&folder, SUMMARY_PARTIAL, sums)?;
+    write_document(&folder, SUMMARY_PARTIAL, sums)?;
     let renamed = folder.rename(SUMMARY_PARTIAL, SUMMARY);
     if renamed.is_err() {
         let _ = folder.remove_file(SUMMARY_PARTIAL);
@@ -409,6 +427,13 @@ pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> 
     renamed
         .and_then(|()| folder.sync())
         .map_err(StoreError::writing)
+}
+
+/// Removes what only a killed recorder leaves to the next start. What cannot be removed does no harm in a whole run.
+pub(crate) fn forget_beginning(folder: &HeldDir) {
+    for name in [BEGINNING, SEALED, ROWS] {
+        let _ = folder.remove_file(name);
+    }
 }
 
 fn write_views(folder: &HeldDir) -> Result<(), StoreError> {
@@ -419,10 +444,14 @@ fn write_views(folder: &HeldDir) -> Result<(), StoreError> {
     written.map_err(|e| StoreError::write(&folder.path().join(VIEWS), e))
 }
 
-/// Writes the whole summary under this name, or nothing.
-fn write_summary(folder: &HeldDir, name: &str, sums: &impl Serialize) -> Result<(), StoreError> {
+/// Writes the whole document under this name, or nothing.
+pub(crate) fn write_document(
+    folder: &HeldDir,
+    name: &str,
+    value: &impl Serialize,
+) -> Result<(), StoreError> {
     let path = folder.path().join(name);
-    let text = serde_json::to_vec(sums).map_err(|e| StoreError::damaged(&path, e))?;
+    let text = serde_json::to_vec(value).map_err(|e| StoreError::damaged(&path, e))?;
     let mut file = folder.create_new(name).map_err(StoreError::writing)?;
     let written = file.write_all(&text).and_then(|()| file.sync_all());
     if written.is_err() {

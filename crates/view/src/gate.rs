@@ -107,6 +107,7 @@ fn gate_reason(of: &GateReason) -> String {
             format!("the culprits are unknown: {}", doubts_text(doubts))
         }
         GateReason::EventsLost(lost) => format!("{lost} kernel events were lost"),
+        GateReason::RecorderKilled => "the recorder was killed before it stored that".into(),
         GateReason::StallsUnrecorded(stalls) => format!("{stalls} stalls have no record"),
         GateReason::LostWithinStalls => "trace data was lost within stalls".into(),
         GateReason::Source { source, why } => missing(*source, why),

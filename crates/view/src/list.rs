@@ -77,7 +77,7 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                     },
                     6
                 ),
-                number::span(line.duration_ns) + if line.interrupted { "*" } else { "" },
+                number::span(line.duration_ns) + mark(&line),
                 line.stolen_fraction
                     .map_or_else(|| "-".into(), number::percent),
                 worst,
@@ -92,8 +92,18 @@ pub fn render(runs: &[RunEntry], problems: &[Problem], style: Style) -> String {
                 out.push('\n');
             }
         }
-        if runs.iter().any(|run| run.head.interrupted) {
-            out.push_str(&style.paint(Tone::Dim, "* ended before its time"));
+        let remarks = [
+            (
+                runs.iter().any(|run| run.head.interrupted),
+                "* ended before its time",
+            ),
+            (
+                runs.iter().any(|run| run.head.killed),
+                "! killed: the run has what was written until then",
+            ),
+        ];
+        for (_, remark) in remarks.iter().filter(|(has, _)| *has) {
+            out.push_str(&style.paint(Tone::Dim, remark));
             out.push('\n');
         }
     }
@@ -184,4 +194,12 @@ pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_jso
     let mut text = serde_json::to_string_pretty(&list)?;
     text.push('\n');
     Ok(text)
+}
+/// The mark behind the length of a run that ended early.
+fn mark(line: &RunLine) -> &'static str {
+    match (line.killed, line.interrupted) {
+        (true, _) => "!",
+        (false, true) => "*",
+        (false, false) => "",
+    }
 }

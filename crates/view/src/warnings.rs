@@ -6,7 +6,9 @@ use crate::journal_fault::journal_fault;
 use crate::number::{count, times};
 use crate::style::tame;
 use crate::{clocks, misfit, sources};
-use jitterscope_model::{CpuUse, MeasuringThread, NamedOwner, NoKernelEvents, Warning, visible};
+use jitterscope_model::{
+    CpuUse, MeasuringThread, MissingFigure, NamedOwner, NoKernelEvents, Warning, visible,
+};
 
 /// One or two sentences: what happened and what to do.
 #[must_use]
@@ -214,6 +216,7 @@ pub fn warning(warning: &Warning) -> String {
              complete copy."
         ),
         Warning::Interrupted => "The recording was ended early; the measured data is kept.".into(),
+        Warning::Killed { missing } => killed(missing),
         Warning::ForcedPlacement { misfit } => format!("Continuing anyway (--force): {}.", in_words(misfit, misfit::misfit, "the placement measures itself, for a reason that this version does not know")),
         Warning::NotPinned { one_core, many_nodes } => format!(
             "The scheduler placed the threads, and may put them {}: a message's path then differs between \
@@ -274,6 +277,29 @@ pub fn warning(warning: &Warning) -> String {
 const NAMED: &str = "The named owner never ran";
 
 /// The named owner, as the beginning of a sentence: `Process 7 never ran`.
+fn killed(missing: &[MissingFigure]) -> String {
+    let words: Vec<&str> = missing
+        .iter()
+        .map(|figure| match figure {
+            MissingFigure::Samples => {
+                "how many samples were no stalls, the shortest, and the percentiles of all"
+            }
+            MissingFigure::Accounts => "the time accounts",
+            MissingFigure::Messages => {
+                "how many messages there were, and the percentiles of their times"
+            }
+            MissingFigure::Losses => "how many kernel records were lost",
+            MissingFigure::Machine => "the machine's settings",
+            MissingFigure::Cost => "what the recording cost",
+        })
+        .collect();
+    format!(
+        "The recording was killed: its last second may be missing, and the totals cover only what was written. Not \
+         known, because only the killed process had it in memory: {}.",
+        words.join("; ")
+    )
+}
+
 fn owner(of: &NamedOwner) -> String {
     match of {
         NamedOwner::Process { pid } => format!("Process {pid} never ran"),

@@ -327,7 +327,12 @@ fn of_wakeups(found: &mut Figures, manifest: &RunManifest, total: &crate::Latene
                 .sum()
         };
         let count: u64 = measured().map(of).sum();
-        found.rate(FigureKind::LateOver { over_ns }, count, seconds);
+        let kind = FigureKind::LateOver { over_ns };
+        match total.wakeups {
+            Some(_) => found.rate(kind, count, seconds),
+            // A killed recorder took the counts with it.
+            None => found.add(kind, None),
+        }
     }
     found.add(FigureKind::Worst, total.max_ns.map(|ns| ns.0 as f64));
 }

@@ -400,7 +400,7 @@ impl<'m> ComparedRunBuilder<'m> {
             lost: summary
                 .trust
                 .dropped_records
-                .saturating_add(summary.trust.lost_records),
+                .saturating_add(summary.trust.lost_records.unwrap_or_default()),
             doubts: summary.trust.doubts.clone(),
             follows_threads: manifest.probe.kind() == Some(ProbeKind::Attach),
             conditions: self.conditions,

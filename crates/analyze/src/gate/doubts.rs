@@ -147,8 +147,10 @@ fn lost(run: &RunSummary) -> Option<GateReason> {
     if !withheld.is_empty() {
         return Some(GateReason::Unproven(withheld));
     }
-    if run.trust.lost_records > 0 {
-        return Some(GateReason::EventsLost(run.trust.lost_records));
+    match run.trust.lost_records {
+        Some(0) => {}
+        Some(lost) => return Some(GateReason::EventsLost(lost)),
+        None => return Some(GateReason::RecorderKilled),
     }
     if run.trust.dropped_records > 0 {
         return Some(GateReason::StallsUnrecorded(run.trust.dropped_records));

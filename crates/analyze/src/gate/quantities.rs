@@ -166,7 +166,9 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         }),
         Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
             .and_then(|()| of_culprits(quantity, run, &|subject| is_meant(pattern, subject))),
-        Quantity::Coverage => spun(run).and_then(|()| whole(run.trust.coverage)),
+        Quantity::Coverage => spun(run)
+            .and_then(|()| run.trust.coverage.ok_or(GateReason::RecorderKilled))
+            .and_then(whole),
         Quantity::Worse(_) => Err(GateReason::OnlyDiffCompares),
     }
 }

@@ -12,6 +12,8 @@ pub enum GateReason {
     Unproven(Vec<Doubt>),
     /// Kernel events were lost.
     EventsLost(u64),
+    /// The recorder was killed, and took the answer with it.
+    RecorderKilled,
     /// Stalls without a record.
     StallsUnrecorded(u64),
     /// Stalls with lost records inside.

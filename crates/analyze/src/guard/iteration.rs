@@ -174,7 +174,7 @@ impl Iteration {
 /// The gaps in the evidence that no limit decides.
 fn gaps(manifest: &RunManifest, stolen: &Stolen) -> Vec<Unsure> {
     let mut gaps: Vec<Unsure> = Vec::new();
-    if manifest.interrupted {
+    if manifest.interrupted || manifest.killed {
         gaps.push(Unsure::Interrupted);
     }
     let doubts = manifest.doubts();

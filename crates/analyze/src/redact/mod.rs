@@ -79,6 +79,7 @@ impl Redactor {
             probe: probe::probe(&head.probe),
             attributed: head.attributed,
             interrupted: head.interrupted,
+            killed: head.killed,
             figures: head.figures.clone(),
         }
     }
@@ -129,6 +130,7 @@ impl Redactor {
             self_noise: self_noise(&manifest.self_noise),
             trace: manifest.trace.clone(),
             interrupted: manifest.interrupted,
+            killed: manifest.killed,
             warnings: manifest.warnings.iter().map(warning::warning).collect(),
         }
     }

@@ -32,6 +32,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::TraceDiscarded { .. }
         | Warning::DiskFull { .. }
         | Warning::Interrupted
+        | Warning::Killed { .. }
         | Warning::NotPinned { .. }
         | Warning::JournalWaits { .. }
         | Warning::RingFull { .. }

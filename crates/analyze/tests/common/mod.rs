@@ -103,6 +103,7 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,
+        killed: false,
         warnings: vec![],
     }
 }

@@ -261,6 +261,7 @@ fn manifest() -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: true,
+        killed: true,
         warnings: vec![Warning::worded(&text(), &text())],
     }
 }

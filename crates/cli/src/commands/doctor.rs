@@ -127,7 +127,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             None => writeln!(text, "threshold: the first recording chooses it")?,
         }
         for what in &removed {
-            writeln!(text, "removed: {}", visible(what))?;
+            writeln!(text, "put right: {}", visible(what))?;
         }
         if args.clean && removed.is_empty() && failed.is_empty() {
             writeln!(text, "nothing was left over")?;

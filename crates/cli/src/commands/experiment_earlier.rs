@@ -98,6 +98,7 @@ fn is_alike(args: &ExperimentArgs, run: &RunHead) -> bool {
         .as_ref()
         .map(|of| (of.period_ns, of.hold_latency, of.idle_control));
     !run.interrupted
+        && !run.killed
         && near(probe.duration_ns, args.duration, 10)
         // A pipeline's threshold is rounded to clock ticks.
         && near(probe.threshold_ns, threshold(args), 100)
@@ -178,7 +179,7 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
         after == Some(command)
     };
     let of_it: Vec<&RunEntry> = attached
-        .filter(|run| !run.head.interrupted)
+        .filter(|run| !run.head.interrupted && !run.head.killed)
         .filter(is_of_it)
         .take(EARLIER)
         .collect();

@@ -7,7 +7,7 @@ use crate::places::Places;
 use jitterscope_experiment::{Note, Notes};
 use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
-use jitterscope_recording::TakingDown;
+use jitterscope_recording::{Ended, TakingDown};
 use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir};
@@ -75,7 +75,7 @@ pub fn clean(machine: &Machine, places: &Places, state: &Path) -> PutRight {
     put_right
 }
 
-/// Before a recording: restores settings, removes unfinished runs and reports both. A failure is reported and does not
+/// Before a recording: restores settings, finishes the runs of killed recorders and reports both. A failure is reported and does not
 /// stop the recording. The recorder removes tracing instances itself.
 pub fn put_right_at_start(places: &Places) {
     let mut put_right = PutRight::default();
@@ -181,24 +181,39 @@ impl PutRight {
     fn partials(&mut self, places: &Places) {
         match places
             .runs()
-            .and_then(|runs| Ok(jitterscope_store::clean_partials(&runs)?))
+            .and_then(|runs| Ok(jitterscope_recording::finish_killed(&runs)?))
         {
-            Ok((removed, kept)) => {
-                self.done.extend(removed.iter().map(unfinished));
-                let failed = kept
-                    .iter()
-                    .map(|(p, error)| format!("{} cannot be removed: {error}", unfinished(p)));
-                self.failed.extend(failed);
+            Ok(ended) => {
+                for (partial, ended) in ended {
+                    match ended {
+                        Ended::Finished(run) => self.done.push(finished(&run)),
+                        Ended::Removed => self.done.push(format!(
+                            "{}, removed: it had no row that can be read",
+                            unfinished(&partial)
+                        )),
+                        Ended::Left(error) => self.failed.push(format!(
+                            "{} cannot be finished: {error}",
+                            unfinished(&partial)
+                        )),
+                    }
+                }
             }
             Err(error) => self
                 .failed
-                .push(format!("unfinished runs cannot be removed: {error:#}")),
+                .push(format!("unfinished runs cannot be finished: {error:#}")),
         }
     }
 }
 
 fn instance(name: &str) -> String {
     format!("tracing instance {name}")
+}
+
+fn finished(run: &Path) -> String {
+    format!(
+        "unfinished run {}, now finished and marked killed",
+        run.display()
+    )
 }
 
 fn unfinished(partial: &Partial) -> String {

@@ -275,7 +275,7 @@ fn the_next_start_removes_the_control_group_of_a_killed_selftest() {
 }
 
 #[test]
-fn a_living_recordings_run_is_left_alone_and_a_killed_ones_is_removed() {
+fn a_living_recordings_run_is_left_alone_and_a_killed_ones_without_a_row_is_removed() {
     let _turn = turn();
     let runs = tempfile::tempdir().unwrap();
     let mut first = command(runs.path(), &["record", "--duration", "10m"]);
@@ -305,13 +305,190 @@ fn a_living_recordings_run_is_left_alone_and_a_killed_ones_is_removed() {
     }
     drop(first);
     assert_eq!(partials(runs.path()), living, "killed, it left its run");
+    fs::write(living[0].join("rows.log"), "").unwrap();
     let output = jitterscope(runs.path(), &["record", "--duration", "200ms"]);
     assert!(
-        output.status.success() && stderr(&output).contains("unfinished run"),
+        output.status.success() && stderr(&output).contains("no row that can be read"),
         "{}",
         stderr(&output)
     );
     assert_eq!(partials(runs.path()), Vec::<PathBuf>::new());
+    // The recordings beside the first one found its CPU taken.
+    assert_eq!(listed(runs.path()).len(), 1, "the one that ended itself");
+}
+
+/// The runs in a folder, oldest first, as `list` shows them.
+fn listed(runs: &Path) -> Vec<Value> {
+    let list = json(&jitterscope(runs, &["list", "--json"]));
+    assert_eq!(list["problems"], serde_json::json!([]));
+    list["runs"].as_array().unwrap().clone()
+}
+
+/// A recording that is killed once `enough` of its rows are on the disk.
+fn kill_a_recording(runs: &Path, args: &[&str], enough: u64) -> PathBuf {
+    let mut recording = command(runs, args);
+    let recording = recording.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut recording = Kill(recording.spawn().unwrap());
+    let log = |path: &PathBuf| fs::metadata(path.join("rows.log")).map_or(0, |of| of.len());
+    let ended = |child: &mut Kill| child.0.try_wait().unwrap().is_some();
+    let others = partials(runs);
+    let new = || {
+        partials(runs)
+            .into_iter()
+            .find(|path| !others.contains(path))
+    };
+    assert!(
+        until(|| new().is_some_and(|path| log(&path) >= enough) || ended(&mut recording)),
+        "it writes no rows"
+    );
+    assert!(!ended(&mut recording), "{args:?} ended by itself");
+    let path = new().unwrap();
+    drop(recording);
+    path
+}
+
+#[test]
+fn a_killed_recording_is_finished_by_the_next_start() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let record = [
+        "record",
+        "--duration",
+        "10m",
+        "--threshold",
+        "1us",
+        "--label",
+    ];
+    // Several in a row; each start finishes the one before.
+    for (n, enough) in [20_000, 1_000, 5_000].into_iter().enumerate() {
+        let label = format!("K{n}");
+        let mut args = record.to_vec();
+        args.push(&label);
+        let left = kill_a_recording(runs.path(), &args, enough);
+        assert_eq!(
+            partials(runs.path()),
+            [left],
+            "the ones before are finished"
+        );
+    }
+    let output = jitterscope(runs.path(), &["record", "--duration", "200ms"]);
+    assert!(
+        stderr(&output).contains("marked killed"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(partials(runs.path()), Vec::<PathBuf>::new());
+    let listed = listed(runs.path());
+    let killed: Vec<_> = listed.iter().filter(|run| run["killed"] == true).collect();
+    assert_eq!((listed.len(), killed.len()), (4, 3));
+    for run in killed {
+        let id = run["id"].as_str().unwrap();
+        assert!(run["stalls"].as_u64().unwrap() > 0, "{run}");
+        let report = json(&jitterscope(runs.path(), &["report", id, "--json"]));
+        assert_eq!(report["run"]["killed"], true);
+        assert_eq!(
+            report["trust"]["inconsistent_rows"], 0,
+            "parts sum to their stalls"
+        );
+        let cpu = &report["probe"]["cpus"][0];
+        for absent in ["samples", "coverage", "floor_ns", "page_faults"] {
+            assert!(cpu[absent].is_null(), "{absent}: {cpu}");
+        }
+        assert!(report["probe"]["total"]["percentiles_ns"]["99"].is_null());
+        let attribution = &report["attribution"];
+        let total = |rows: &Value| -> u64 {
+            let rows = rows.as_array().unwrap().iter();
+            rows.map(|row| row["total_ns"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(
+            total(&attribution["culprits"])
+                + attribution["unexplained"]["total_ns"].as_u64().unwrap(),
+            attribution["stalled_ns"].as_u64().unwrap()
+        );
+        let text = |args: &[&str]| {
+            let output = jitterscope(runs.path(), args);
+            assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let brief = text(&["report", id]);
+        assert!(
+            brief.contains("killed after") && brief.contains("last second may be missing"),
+            "{brief}"
+        );
+        let stall = report["worst"][0]["stall"].to_string();
+        text(&["report", id, "--stall", &stall]);
+        let again = json(&jitterscope(
+            runs.path(),
+            &["report", id, "--reattribute", "--json"],
+        ));
+        assert_eq!(
+            again["attribution"]["culprits"], attribution["culprits"],
+            "the trace gives the same verdicts"
+        );
+        let redacted = text(&["report", id, "--redact", "--json"]);
+        assert!(redacted.contains("\"killed\": true"), "{redacted}");
+        let page = runs.path().join(format!("{id}.html"));
+        text(&["report", id, "--html", page.to_str().unwrap()]);
+        let export = runs.path().join(format!("{id}.csv"));
+        text(&["export", id, "--to", &format!("csv://{}", export.display())]);
+        assert!(fs::metadata(page).unwrap().len() > 0 && fs::metadata(export).unwrap().len() > 0);
+        text(&["diff", id, "spin"]);
+    }
+}
+
+#[test]
+fn killed_recordings_of_threads_and_watched_cpus_have_their_accounts() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    // It outlives its recorder by seconds.
+    let loops = "for i in $(seq 200); do ls / /usr/bin; sleep 0.02; done";
+    let attach = [
+        "attach",
+        "--duration",
+        "10m",
+        "--label",
+        "A",
+        "--",
+        "sh",
+        "-c",
+        loops,
+    ];
+    kill_a_recording(runs.path(), &attach, 500);
+    let wakeup = [
+        "record",
+        "wakeup",
+        "--duration",
+        "10m",
+        "--threshold",
+        "1us",
+        "--label",
+        "W",
+    ];
+    kill_a_recording(runs.path(), &wakeup, 500);
+    jitterscope(runs.path(), &["doctor", "--clean"]);
+    let report = |label: &str| json(&jitterscope(runs.path(), &["report", label, "--json"]));
+    let attach = report("A");
+    assert_eq!(attach["run"]["killed"], true);
+    let threads = attach["threads"].as_array().unwrap();
+    assert!(
+        threads
+            .iter()
+            .any(|thread| thread["running_ns"].as_u64() > Some(0)),
+        "{threads:?}"
+    );
+    let wakeup = report("W");
+    let total = &wakeup["wakeup"]["total"];
+    assert!(
+        total["wakeups"].is_null() && total["late"].as_u64() > Some(0),
+        "{total}"
+    );
+    assert!(total["max_ns"].as_u64() > Some(0));
 }
 
 /// A note that no disturbance wrote; removed when dropped.

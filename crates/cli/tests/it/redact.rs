@@ -107,6 +107,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,
+        killed: false,
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),
             Warning::ClockFallback {

@@ -10,9 +10,9 @@ use common::{busy, late};
 use jitterscope_inject::{DisturbKind, Expectation, ExpectedSender, Unavailable};
 use jitterscope_model::{
     AnyVersion, CpuId, CpuSet, CpuUse, CulpritKind, EndedEarly, Evidence, ExecutionContext,
-    JournalFault, MeasuringThread, Misfit, MovedBecause, Mover, NamedOwner, Nanos, NoKernelEvents,
-    PipelineRole, QuotaLimit, RoleNode, SourceProblem, SubjectFields, TimerSource, TscFlaw,
-    Warning,
+    JournalFault, MeasuringThread, Misfit, MissingFigure, MovedBecause, Mover, NamedOwner, Nanos,
+    NoKernelEvents, PipelineRole, QuotaLimit, RoleNode, SourceProblem, SubjectFields, TimerSource,
+    TscFlaw, Warning,
 };
 use jitterscope_recording::selftest::{
     Instead, SelftestReport, SelftestRow, Shortfall, SkipCause, SkippedKind, WrongVerdict,
@@ -182,6 +182,16 @@ fn warnings() -> Vec<Warning> {
             why: text(),
         },
         Warning::Interrupted,
+        Warning::Killed {
+            missing: vec![
+                MissingFigure::Samples,
+                MissingFigure::Accounts,
+                MissingFigure::Messages,
+                MissingFigure::Losses,
+                MissingFigure::Machine,
+                MissingFigure::Cost,
+            ],
+        },
         Warning::ForcedPlacement {
             misfit: AnyVersion::left_out(),
         },

@@ -174,7 +174,7 @@ impl RowLines for Csv {
         Ok(match row {
             Row::Stall(stall, attribution) => self.stall(facts, stall, *attribution),
             Row::Interval(row, _) => interval(facts, row),
-            Row::Whole(..) | Row::Page(_) | Row::Turn(_) => String::new(),
+            Row::Whole(..) | Row::Page(_) | Row::Turn(_) | Row::Context(_) => String::new(),
         }
         .into_bytes())
     }

@@ -135,7 +135,7 @@ impl RowLines for Hlog {
                 self.histogram(facts, &tag, (row.start, row.end), lengths)
             }
             Row::Whole(tag, span, times) => self.histogram(facts, tag, *span, times),
-            Row::Stall(..) | Row::Page(_) | Row::Turn(_) => Ok(Vec::new()),
+            Row::Stall(..) | Row::Page(_) | Row::Turn(_) | Row::Context(_) => Ok(Vec::new()),
         }
     }
 }

@@ -68,7 +68,8 @@ enum Line<'a> {
 #[derive(Serialize)]
 struct CpuTotals {
     cpu: CpuId,
-    samples: u64,
+    /// Null if the recorder was killed.
+    samples: Option<u64>,
     measured_ns: Nanos,
     stalls: u64,
     stalled_ns: Nanos,
@@ -130,7 +131,7 @@ impl RowLines for Json {
                 stolen_ns: row.stolen,
             }
             .text(),
-            Row::Whole(..) | Row::Page(_) | Row::Turn(_) => Vec::new(),
+            Row::Whole(..) | Row::Page(_) | Row::Turn(_) | Row::Context(_) => Vec::new(),
         })
     }
 
@@ -138,8 +139,11 @@ impl RowLines for Json {
         let nanos = |ticks| facts.rate.nanos(Ticks(ticks));
         let cpus = run.results.iter().map(|result| CpuTotals {
             cpu: result.cpu,
-            samples: result.samples,
-            measured_ns: nanos(result.sum_ticks),
+            samples: (!run.killed).then_some(result.samples),
+            measured_ns: match run.killed {
+                true => facts.rate.nanos(result.end.since(result.start)),
+                false => nanos(result.sum_ticks),
+            },
             stalls: result.stalls,
             stalled_ns: nanos(result.stalled_ticks),
             max_ns: nanos(result.max_ticks),

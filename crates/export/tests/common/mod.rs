@@ -149,6 +149,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),
         interrupted: false,
+        killed: false,
         warnings: Vec::new(),
     }
 }

@@ -72,7 +72,17 @@ impl<T> Default for Numbered<T> {
     }
 }
 
-impl<T: Hash + Eq> Numbered<T> {
+impl<T: Hash + Eq + Clone> Numbered<T> {
+    /// What it remembers, by number.
+    fn rows(&self) -> Vec<(u32, T)> {
+        let known = self.known.iter();
+        let mut rows: Vec<(u32, T)> = known
+            .map(|(value, number)| (*number, value.clone()))
+            .collect();
+        rows.sort_by_key(|(number, _)| *number);
+        rows
+    }
+
     /// The number of a value, and whether it is new.
     fn number(&mut self, value: T) -> (u32, bool) {
         if let Some(number) = self.known.get(&value) {
@@ -149,6 +159,18 @@ impl CulpritTable {
         }
     }
 
+    /// The culprits of the current segment, by number.
+    #[must_use]
+    pub fn culprits(&self) -> Vec<(u32, Arc<Culprit>)> {
+        self.culprits.rows()
+    }
+
+    /// The remarks of the current segment, by number.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<(u32, Remark)> {
+        self.remarks.rows()
+    }
+
     /// The number of a part's remark.
     pub fn remark(&mut self, part: &Part) -> Given<RemarkId, Remark> {
         let remark = Remark::of(part);
@@ -210,6 +232,10 @@ mod tests {
             assert!(table.met.len() <= MOST_MET);
             assert!(table.culprits.known.len() <= SEGMENT as usize);
         }
+        for (at, (number, row)) in (0..).zip(table.culprits()) {
+            assert_eq!(number % SEGMENT, at);
+            assert_eq!(table.culprit(&row).id, CulpritId(number));
+        }
     }
 
     #[test]
@@ -253,5 +279,7 @@ mod tests {
         let given = [1, 1, 2, 1].map(|cpu| table.remark(&part(cpu)));
         assert_eq!(given.each_ref().map(|of| of.id.0), [0, 0, 1, 0]);
         assert_eq!(given.map(|of| of.new.is_some()), [true, false, true, false]);
+        let remarks = [1, 2].map(|cpu| Remark::of(&part(cpu)));
+        assert_eq!(table.remarks(), (0..).zip(remarks).collect::<Vec<_>>());
     }
 }

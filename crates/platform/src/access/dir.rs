@@ -86,6 +86,21 @@ impl HeldDir {
         Ok(HeldDir { fd, path })
     }
 
+    /// Holds it a second time.
+    ///
+    /// # Errors
+    /// Too many files are open.
+    pub fn reopen(&self) -> Result<HeldDir, AccessError> {
+        let fd = self.fd.try_clone();
+        Ok(HeldDir {
+            fd: fd.map_err(|source| AccessError::Io {
+                path: self.path.clone(),
+                source,
+            })?,
+            path: self.path.clone(),
+        })
+    }
+
     /// The path it was opened by, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -294,6 +309,16 @@ impl HeldDir {
         plain_name(from, &self.path)?;
         plain_name(to, &self.path)?;
         rustix::fs::renameat(&self.fd, from, &self.fd, to).map_err(self.of(from))
+    }
+
+    /// Moves `name` into another folder, under the same name, and replaces what has it there.
+    ///
+    /// # Errors
+    /// It cannot be moved.
+    pub fn move_to(&self, name: impl AsRef<OsStr>, to: &HeldDir) -> Result<(), AccessError> {
+        let name = name.as_ref();
+        plain_name(name, &self.path)?;
+        rustix::fs::renameat(&self.fd, name, &to.fd, name).map_err(self.of(name))
     }
 
     /// Renames `held`, whose name here is `from`, to `to`, which must be free.

@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 use jitterscope_model::{
-    AttributedStall, CpuId, DrainTurn, IdentityRead, IntervalRow, MessageTimesRow, NameRead, Part,
-    RawPage, Row, Ticks, TraceRole,
+    AttributedStall, CpuId, DrainTurn, IdentityRead, IntervalRow, KernelAddr, MessageTimesRow,
+    Name, NameRead, Part, RawPage, Row, Ticks, TraceRole,
 };
 
 /// Estimated size in bytes of an empty turn, and of each name in a turn.
@@ -34,6 +34,7 @@ enum Piece {
     Interval(IntervalRow, Box<Histogram<u64>>),
     Whole(String, (Ticks, Ticks), Box<Histogram<u64>>),
     Turn(Box<DrainTurn>),
+    Context(Vec<u8>),
 }
 
 impl Load {
@@ -78,6 +79,10 @@ impl Load {
                 Row::Turn(turn) => {
                     self.bytes += of_turn(turn);
                     self.pieces.push(Piece::Turn(Box::new(turn.clone())));
+                }
+                Row::Context(json) => {
+                    self.bytes += size_of::<Piece>() + json.len();
+                    self.pieces.push(Piece::Context(json.to_vec()));
                 }
             }
         }
@@ -132,6 +137,7 @@ impl Load {
                 Piece::Interval(row, lengths) => rows.push(Row::Interval(row, lengths)),
                 Piece::Whole(tag, time, lengths) => rows.push(Row::Whole(tag, *time, lengths)),
                 Piece::Turn(turn) => rows.push(Row::Turn(turn)),
+                Piece::Context(json) => rows.push(Row::Context(json)),
             }
         }
         rows
@@ -163,6 +169,7 @@ fn of_turn(turn: &DrainTurn) -> usize {
     OF_TURN
         + turn.names.len() * (size_of::<NameRead>() + OF_NAME)
         + turn.asked.len() * (size_of::<(i32, String)>() + OF_NAME)
+        + turn.functions.len() * (size_of::<(KernelAddr, Name)>() + OF_NAME)
         + turn.identities.len() * (size_of::<IdentityRead>() + 3 * OF_NAME)
         + turn.messages.len() * size_of::<MessageTimesRow>()
         + gaps * size_of::<(Ticks, Ticks)>()
@@ -229,6 +236,7 @@ mod tests {
             Row::Stall(&third, None),
             Row::Interval(&interval, &lengths),
             Row::Turn(&turn),
+            Row::Context(b"{}"),
             Row::Whole("whole", (Ticks(1), Ticks(9)), &lengths),
         ];
         let mut load = Load::default();

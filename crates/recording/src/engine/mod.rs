@@ -115,6 +115,10 @@ pub(crate) trait Running {
         Ok(())
     }
 
+    /// Fills in what it knows of the manifest before its first row: the next start finishes the run with it if this
+    /// process is killed.
+    fn beginning(&self, _manifest: &mut RunManifest) {}
+
     /// The measurement begins; `clocks` were read just before.
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading)
     -> Result<(), Self::Error>;
@@ -228,6 +232,9 @@ fn measure<'s, T: Target>(
         stage.outputs.sum_up(of)?;
     }
     stage.outputs.begin(&facts)?;
+    let mut beginning = stage.manifest(clocks);
+    running.beginning(&mut beginning);
+    stage.keep_beginning(beginning)?;
     stage.write_beside(scope);
     running.begin(&mut stage, clocks)?;
     stage.observer.measuring(stage.probe.threshold_ns);

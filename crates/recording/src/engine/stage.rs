@@ -274,7 +274,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             drop(recorder);
             tracefs.take_left_behind()
         });
-        self.outputs.takers()?.store.context(&context);
+        crate::kernel_events::keep_context(&mut self.outputs, &context)?;
         self.sources.extend(sources);
         self.price = Some(price);
         self.warnings.extend(after::of_sources(&self.sources));
@@ -293,6 +293,14 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.helper_before = self.home.cpu_time();
         self.clocks = clock::read_all(self.clock.kind);
         self.clocks
+    }
+
+    /// Stores what is known of the run before its first row.
+    pub(crate) fn keep_beginning(&mut self, mut manifest: RunManifest) -> Result<(), SinkError> {
+        manifest.warnings.extend(self.warnings.iter().cloned());
+        let takers = self.outputs.takers()?;
+        takers.store.beginning(&manifest);
+        Ok(())
     }
 
     /// Moves the takers to a thread of their own if there is a CPU for it.
@@ -372,6 +380,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             self_noise: self.self_noise(),
             trace: StoredTrace::default(),
             interrupted: false,
+            killed: false,
             warnings: Vec::new(),
         }
     }

@@ -10,8 +10,8 @@ use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, NameResolver, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps,
-    KernelEvent, NamedOwner, Nanos, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError,
-    TickRate, Ticks, Verdict, Warning,
+    KernelEvent, NamedOwner, Nanos, PassiveCpu, ProbeKind, ProbeSettings, RunManifest, Setup, Sink,
+    SinkError, TickRate, Ticks, Verdict, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
@@ -312,6 +312,15 @@ impl Running for Watch<'_> {
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.take_turn(outputs)
+    }
+
+    fn beginning(&self, manifest: &mut RunManifest) {
+        let chosen = |cpu| PassiveCpu {
+            cpu,
+            chosen: self.chosen.get(&cpu).cloned(),
+            ..PassiveCpu::default()
+        };
+        manifest.passive = self.settings.cpus.cpus.iter().map(chosen).collect();
     }
 
     fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {

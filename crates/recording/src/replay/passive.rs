@@ -146,6 +146,7 @@ fn watch<'a>(
     };
     // Stalls count from the start of the measurement.
     let (mut rows, mut until) = (None, Ticks(u64::MAX));
+    let (mut last, mut ended) = (Ticks(0), false);
     loop {
         let mut take = |record: Record<'_>| {
             if let Record::Setup(Setup::Measure { from, until: end }) = record {
@@ -157,13 +158,22 @@ fn watch<'a>(
             records.take(record);
         };
         let turn = match again.source.turn(&mut (), &mut take)? {
+            // Its recorder was killed.
+            None if !ended => {
+                again.cpus = records
+                    .follower
+                    .finish(last.min(until), &again.source.names);
+                break;
+            }
             None => break,
             Some(SourceTurn::Kept(turn)) => turn,
             Some(SourceTurn::Open | SourceTurn::Cut | SourceTurn::Missing) => continue,
         };
         records.follower.quotas(&turn);
         records.hand_over(turn.now, &again.source.names);
+        last = turn.now;
         if let Some(end) = turn.end {
+            ended = true;
             again.cpus = records.follower.finish(end, &again.source.names);
         }
         if let Some(rows) = &mut rows {

@@ -22,6 +22,10 @@ struct Followed<'a> {
     from: Ticks,
     until: Ticks,
     producer: Option<i32>,
+    /// When the last turn was.
+    now: Ticks,
+    /// Whether a turn said that it was the last.
+    ended: bool,
     accounts: Vec<ThreadAccount>,
 }
 
@@ -35,6 +39,8 @@ impl<'a> Followed<'a> {
             from: Ticks(0),
             until: Ticks(u64::MAX),
             producer: None,
+            now: Ticks(0),
+            ended: false,
             accounts: Vec::new(),
         })
     }
@@ -70,11 +76,20 @@ impl<'a> Followed<'a> {
                 records.take(record);
             };
             match source.turn(&mut (), &mut take)? {
+                // Its recorder was killed.
+                None if !self.ended => {
+                    self.ended = true;
+                    let (follower, names) = (&mut self.records.follower, &self.source.names);
+                    self.accounts = follower.finish(self.now.min(self.until), names);
+                    return Ok(None);
+                }
                 None => return Ok(None),
                 Some(SourceTurn::Kept(turn)) => {
                     self.records.follower.quotas(&turn);
                     self.records.hand_over(turn.now, &self.source.names);
+                    self.now = turn.now;
                     if let Some(end) = turn.end {
+                        self.ended = true;
                         self.accounts = self.records.follower.finish(end, &self.source.names);
                     }
                     return Ok(Some(*turn));

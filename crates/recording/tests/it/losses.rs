@@ -111,7 +111,9 @@ fn without(run: &RunReader, loss: &Loss, folder: &Path) -> RunReader {
     }
     assert!(marked);
     let context: TraceContext = run.trace_context().unwrap().unwrap();
-    writer.trace_context(&context).unwrap();
+    writer
+        .trace_context(&serde_json::to_vec(&context).unwrap())
+        .unwrap();
     for stall in run.stalls().unwrap().map(Result::unwrap) {
         writer.stall(&stall).unwrap();
     }

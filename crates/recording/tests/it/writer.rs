@@ -102,7 +102,7 @@ impl Sink for Caller {
                 Row::Stall(..) => self.stalls += 1,
                 Row::Whole(..) => self.wholes += 1,
                 Row::Turn(_) => self.turns += 1,
-                Row::Interval(..) | Row::Page(_) => {}
+                Row::Interval(..) | Row::Page(_) | Row::Context(_) => {}
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use jitterscope_model::*;
-use jitterscope_store::RunWriter;
+use jitterscope_store::{Remains, RunWriter, StoreError, killed_runs};
 use std::path::Path;
 
 pub const EPOCH: u64 = 1_795_213_189_826_000_000;
@@ -42,6 +42,17 @@ pub fn writer(runs: &Path) -> RunWriter {
     let mut writer = RunWriter::create(runs, "L", EPOCH).unwrap();
     writer.begin(clock(), TickRate::NANOSECONDS).unwrap();
     writer
+}
+
+/// Removes what killed recorders left, none of which has a row. Returns how many folders went, and how many could not.
+pub fn clean(runs: &Path) -> Result<(usize, usize), StoreError> {
+    let (killed, failed) = killed_runs(runs)?;
+    let removed = killed.len();
+    for run in killed {
+        assert!(matches!(run.rows(), Ok(Remains::Nothing)));
+        run.remove()?;
+    }
+    Ok((removed, failed.len()))
 }
 
 pub fn stall(id: u64, start: u64, length: u64, comm: &str) -> Stall {

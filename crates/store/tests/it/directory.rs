@@ -2,9 +2,9 @@
 
 use crate::common;
 
-use common::{manifest, stall, writer};
+use common::{clean, manifest, stall, writer};
 use jitterscope_model::*;
-use jitterscope_store::{RunReader, SCHEMA, StoreError, TraceRole, clean_partials, list, partials};
+use jitterscope_store::{RunReader, SCHEMA, StoreError, TraceRole, list, partials};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -173,7 +173,7 @@ fn an_unfinished_run_is_no_run_and_a_living_recorders_is_left_alone() {
     fs::create_dir(&dead).unwrap();
     fs::write(dead.join("manifest.json"), "{}").unwrap();
     assert!(list(dir.path()).unwrap().0.is_empty());
-    assert_eq!(clean_partials(dir.path()).unwrap().0.len(), 1);
+    assert_eq!(clean(dir.path()).unwrap(), (1, 0));
     assert!(!dead.exists());
     drop(w);
     assert_eq!(
@@ -197,11 +197,10 @@ fn an_owner_is_known_by_its_lock() {
     let owner = jitterscope_platform::OwnerLock::take(&locked).unwrap();
     let found = partials(dir.path()).unwrap();
     assert_eq!(found.iter().map(|p| &p.path).collect::<Vec<_>>(), [&left]);
-    let (removed, kept) = clean_partials(dir.path()).unwrap();
-    assert_eq!((removed.len(), kept.len()), (1, 0));
+    assert_eq!(clean(dir.path()).unwrap(), (1, 0));
     assert!(locked.exists() && !left.exists());
     drop(owner);
-    assert_eq!(clean_partials(dir.path()).unwrap().0.len(), 1);
+    assert_eq!(clean(dir.path()).unwrap(), (1, 0));
     assert!(!locked.exists());
 }
 

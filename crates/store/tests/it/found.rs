@@ -2,12 +2,11 @@
 
 use crate::common;
 
-use common::{EPOCH, manifest, writer};
+use common::{EPOCH, clean, manifest, writer};
 use hdrhistogram::Histogram;
 use jitterscope_model::{ClockReading, CpuId, RunManifest, TickRate, Ticks};
 use jitterscope_store::{
-    RunReader, RunWriter, clean_partials, list, partials, remove, resolve, resolve_all,
-    size_on_disk,
+    RunReader, RunWriter, list, partials, remove, resolve, resolve_all, size_on_disk,
 };
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -216,11 +215,10 @@ fn a_missing_folder_has_no_runs_and_a_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing");
     assert!(partials(&missing).unwrap().is_empty());
-    let (removed, kept) = clean_partials(&missing).unwrap();
-    assert!(removed.is_empty() && kept.is_empty());
+    assert_eq!(clean(&missing).unwrap(), (0, 0));
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(list(&file).is_err() && partials(&file).is_err() && clean_partials(&file).is_err());
+    assert!(list(&file).is_err() && partials(&file).is_err() && clean(&file).is_err());
 }
 
 #[test]

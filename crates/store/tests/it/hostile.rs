@@ -2,11 +2,11 @@
 
 use crate::common;
 
-use common::{manifest, stall, writer};
+use common::{clean, manifest, stall, writer};
 use jitterscope_model::{CpuId, Ticks};
 use jitterscope_platform::AccessError;
 use jitterscope_store::{
-    RunReader, RunWriter, StoreError, TraceRole, clean_partials, list, partials, remove, resolve,
+    RunReader, RunWriter, StoreError, TraceRole, list, partials, remove, resolve,
 };
 use jitterscope_testing::{is_root, name_of_test};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -53,8 +53,7 @@ fn small_run(runs: &Path) -> PathBuf {
     w.stall(&stall(0, 10, 5, "x")).unwrap();
     w.trace_page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 64])
         .unwrap();
-    w.trace_context(&serde_json::json!({"symbols": []}))
-        .unwrap();
+    w.trace_context(br#"{"symbols": []}"#).unwrap();
     w.finish(manifest()).unwrap()
 }
 
@@ -80,7 +79,7 @@ fn a_run_renamed_away_in_mid_run_does_not_lead_its_writer_elsewhere() {
     }
     w.trace_page(TraceRole::Local, CpuId(1), Ticks(1), Ticks(2), &[0; 64])
         .unwrap();
-    w.trace_context(&serde_json::json!({})).unwrap();
+    w.trace_context(b"{}").unwrap();
     match w.finish(manifest()) {
         Err(StoreError::Moved { path }) => assert_eq!(path, hidden),
         other => panic!("{other:?}"),
@@ -379,17 +378,17 @@ fn sweeping_up_removes_what_is_ours_and_follows_nothing() {
     symlink(outside.join("file"), dead("a").join("manifest.json")).unwrap();
     symlink(&outside, dead("b")).unwrap();
     assert_eq!(partials(&runs).unwrap().len(), 1);
-    assert_eq!(clean_partials(&runs).unwrap().0.len(), 1);
+    assert_eq!(clean(&runs).unwrap(), (1, 0));
     assert!(!dead("a").exists() && dead("b").is_symlink());
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
     if is_root() {
         chmod(&runs, 0o1777);
         fs::create_dir(dead("hers")).unwrap();
         chown(dead("hers"), Some(OTHER), Some(OTHER)).unwrap();
-        assert!(clean_partials(&runs).unwrap().0.is_empty() && dead("hers").exists());
+        assert!(clean(&runs).unwrap() == (0, 0) && dead("hers").exists());
         chown(&runs, Some(OTHER), Some(OTHER)).unwrap();
         fs::create_dir(dead("c")).unwrap();
-        let error = clean_partials(&runs).unwrap_err();
+        let error = clean(&runs).unwrap_err();
         assert!(
             matches!(error, StoreError::Access(AccessError::Changeable { .. })),
             "{error}"

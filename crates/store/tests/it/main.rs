@@ -11,6 +11,7 @@ mod filled_memory;
 mod found;
 mod full_disk;
 mod hostile;
+mod killed;
 mod manifest;
 mod sink;
 mod trace_by_time;

@@ -160,7 +160,8 @@ fn facts_given_beside_the_rows_are_in_the_run() {
     machine.settings.put("kernel.release", release);
     sink.machine(&machine);
     sink.summary(&["sums"]);
-    sink.context(&["symbols"]);
+    sink.rows(&[Row::Context(br#"["old"]"#), Row::Context(br#"["symbols"]"#)])
+        .unwrap();
     let (mut journal, name) = sink.make_journal().unwrap();
     std::io::Write::write_all(&mut journal, b"records").unwrap();
     let lengths = hdrhistogram::Histogram::new(3).unwrap();

@@ -61,12 +61,14 @@ fn both(name: &str, of: &Lateness) -> [Vec<Cell>; 2] {
     let fine = |ns: Option<FineNanos>| {
         Cell::Number(ns.map_or_else(|| "\u{2013}".into(), |ns| ns.to_string()))
     };
+    let counted_if_known =
+        |n: Option<u64>| Cell::Number(n.map_or_else(|| "\u{2013}".into(), count));
     let row = |counted: &str, mean, levels: &Percentiles| {
         let mut row = vec![
             Cell::Text(name.to_owned()),
             Cell::Text(counted.to_owned()),
-            Cell::Number(count(of.wakeups)),
-            Cell::Number(count(of.missed)),
+            counted_if_known(of.wakeups),
+            counted_if_known(of.missed),
             Cell::Number(count(of.late)),
             whole(of.min_ns),
             fine(mean),

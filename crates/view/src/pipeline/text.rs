@@ -279,7 +279,7 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
             } else {
                 "faulted in, but not locked"
             },
-            bytes(trust.peak_rss_bytes),
+            bytes(trust.peak_rss_bytes.unwrap_or_default()),
         ),
     ];
     let helpers = if trust.helper_cpus.is_empty() {
@@ -294,7 +294,7 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     };
     facts.push(format!(
         "{helpers} and used {} of time.",
-        trust.helper_cpu_ns
+        trust.helper_cpu_ns.unwrap_or_default()
     ));
     facts.extend(
         trust

@@ -87,7 +87,9 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             ),
         );
     }
-    if run.interrupted {
+    if run.killed {
+        page.prose(Some(Tone::Warning), 0, &killed(summary));
+    } else if run.interrupted {
         let text = match run.planned_ns {
             Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
             planned => format!(
@@ -97,6 +99,16 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             ),
         };
         page.prose(Some(Tone::Warning), 0, &text);
+    }
+}
+
+/// That the recording was killed, and when.
+pub(super) fn killed(summary: &RunSummary) -> String {
+    let run = &summary.run;
+    let text = format!("killed after {}", span(run.duration_ns));
+    match run.planned_ns {
+        Nanos(0) => text,
+        planned => format!("{text} of {}", span(planned)),
     }
 }
 

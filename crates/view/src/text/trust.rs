@@ -13,10 +13,14 @@ pub(super) const SOUND: f64 = 0.999;
 /// The coverage from which nothing was missed.
 pub(super) const COVERED: f64 = 0.9999;
 
+/// What is said of figures that a killed recorder took with it.
+const KILLED: &str = "not known: the recorder was killed";
+
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
     let trust = &summary.trust;
     match &summary.wakeup {
+        _ if summary.run.killed => page.fact(None, "probe", KILLED),
         Some(wakeup) => page.fact(None, "probe", &sleeper(wakeup, trust)),
         None => probe(page, trust),
     }
@@ -107,12 +111,12 @@ fn probe(page: &mut Page, trust: &Trust) {
     let text = match (trust.floor_ns, trust.floor_ticks) {
         (Some(ns), Some(ticks)) => format!(
             "floor {ns} ({ticks} ticks), {} reads per second, {} of the time covered",
-            rate(trust.samples_per_sec),
-            percent_down(trust.coverage, 4)
+            rate(trust.samples_per_sec.unwrap_or_default()),
+            percent_down(trust.coverage.unwrap_or_default(), 4)
         ),
         _ => "nothing was measured".into(),
     };
-    let sound = trust.coverage >= COVERED;
+    let sound = trust.coverage.is_none_or(|coverage| coverage >= COVERED);
     page.fact((!sound).then_some(Tone::Warning), "probe", &text);
 }
 
@@ -121,7 +125,7 @@ fn sleeper(wakeup: &WakeupSummary, trust: &Trust) -> String {
     format!(
         "slept to deadlines of CLOCK_MONOTONIC, {} wake-ups per second and CPU; lateness includes the \
          timer's, the idle state's and the scheduler's, and {} of it is the least this machine takes",
-        rate(trust.samples_per_sec),
+        rate(trust.samples_per_sec.unwrap_or_default()),
         wakeup.total.min_ns.unwrap_or_default()
     )
 }
@@ -191,15 +195,16 @@ fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nan
 
 fn losses(page: &mut Page, summary: &RunSummary) {
     let trust = &summary.trust;
-    if (
+    let mut parts = Vec::new();
+    match (
         trust.dropped_records,
         trust.lost_records,
         trust.senders_dropped,
-    ) == (0, 0, 0)
-    {
-        return page.fact(None, "losses", "none");
+    ) {
+        (0, Some(0), 0) => return page.fact(None, "losses", "none"),
+        (_, None, _) => parts.push(format!("of kernel records {KILLED}")),
+        _ => {}
     }
-    let mut parts = Vec::new();
     if trust.dropped_records > 0 {
         parts.push(format!(
             "{} {} have no record (they count in totals and percentiles)",
@@ -245,16 +250,18 @@ fn noise(trust: &Trust) -> String {
         )
     };
     let mut text = place;
-    if trust.helper_cpu_ns > Nanos::ZERO {
-        text += &format!(" and used {}", trust.helper_cpu_ns);
+    if let Some(used) = trust.helper_cpu_ns.filter(|used| *used > Nanos::ZERO) {
+        text += &format!(" and used {used}");
     }
-    text += &format!(
-        "; probe: {}, {}",
-        plural(trust.page_faults, "page fault"),
-        plural(trust.involuntary_switches, "involuntary switch").replace("switchs", "switches")
-    );
-    if trust.peak_rss_bytes > 0 {
-        text += &format!("; {} of memory", bytes(trust.peak_rss_bytes));
+    if let (Some(faults), Some(switches)) = (trust.page_faults, trust.involuntary_switches) {
+        text += &format!(
+            "; probe: {}, {}",
+            plural(faults, "page fault"),
+            plural(switches, "involuntary switch").replace("switchs", "switches")
+        );
+    }
+    if let Some(peak) = trust.peak_rss_bytes.filter(|peak| *peak > 0) {
+        text += &format!("; {} of memory", bytes(peak));
     }
     text
 }

@@ -51,7 +51,24 @@ pub(super) fn measured(wakeup: &WakeupSummary) -> CpuSet {
 pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     let (total, cpus) = (&wakeup.total, measured(wakeup));
     let who = short_cpus_text(&cpus);
-    let (Some(min), Some(mean), Some(max)) = (total.min_ns, total.mean_ns, total.max_ns) else {
+    if summary.run.killed && total.late > 0 {
+        let plural = if total.late == 1 { "" } else { "s" };
+        let text = format!(
+            "{who} had {} wake-up{plural} {} or more late in {}; how many others there were is not known.",
+            count(total.late),
+            summary.probe.threshold_ns,
+            span(summary.run.duration_ns),
+        );
+        page.prose(Some(Tone::Strong), 0, &text);
+        return worst(page, summary, cpus.len() > 1);
+    }
+    let (Some(min), Some(mean), Some(max), Some(wakeups), Some(missed)) = (
+        total.min_ns,
+        total.mean_ns,
+        total.max_ns,
+        total.wakeups,
+        total.missed,
+    ) else {
         page.prose(
             Some(Tone::Bad),
             0,
@@ -61,12 +78,12 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSum
     };
     let text = format!(
         "{who} woke {} in {}, late by {mean} on average: {min} at least, {max} at most.",
-        times(total.wakeups),
+        times(wakeups),
         span(summary.run.duration_ns),
     );
     page.prose(Some(Tone::Strong), 0, &text);
     let late = format!("{} or more late", summary.probe.threshold_ns);
-    let share = total.late as f64 / total.wakeups.max(1) as f64;
+    let share = total.late as f64 / wakeups.max(1) as f64;
     let mut text = match total.late {
         0 => format!("No wake-up was {late}"),
         n => format!(
@@ -75,17 +92,13 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSum
             percent(share)
         ),
     };
-    text += &match total.missed {
+    text += &match missed {
         0 => "; no deadline was slept through.".to_owned(),
         1 => "; one deadline was slept through.".to_owned(),
         n => format!("; {} deadlines were slept through.", count(n)),
     };
     page.prose(
-        Some(if total.missed > 0 {
-            Tone::Bad
-        } else {
-            Tone::Strong
-        }),
+        Some(if missed > 0 { Tone::Bad } else { Tone::Strong }),
         0,
         &text,
     );
@@ -201,11 +214,12 @@ pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummar
     }
     let head = "     cpu   wake-ups  missed    late      min     mean       99     99.9      max";
     page.line(&page.style.paint(Tone::Dim, head));
+    let known = |n: Option<u64>| n.map_or_else(|| "-".into(), count);
     let row = |name: String, of: &Lateness| {
         format!(
             "{name:>8}{:>11}{:>8}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}",
-            count(of.wakeups),
-            count(of.missed),
+            known(of.wakeups),
+            known(of.missed),
             count(of.late),
             whole(of.min_ns),
             fine(of.mean_ns),

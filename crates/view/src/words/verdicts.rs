@@ -127,9 +127,10 @@ pub(crate) fn possibilities(summary: &RunSummary) -> Option<String> {
     let mut telling = classes.iter().filter(|row| row.share >= TELLING_SHARE);
     telling.find(|row| eventless(row.subject.as_verdict()))?;
     let faults = match summary.trust.page_faults {
-        0 => "none of the measuring threads'".to_owned(),
-        1 => "one of the measuring threads'".to_owned(),
-        n => format!("{} of the measuring threads'", count(n)),
+        None => "an unknown number of the measuring threads'".to_owned(),
+        Some(0) => "none of the measuring threads'".to_owned(),
+        Some(1) => "one of the measuring threads'".to_owned(),
+        Some(n) => format!("{} of the measuring threads'", count(n)),
     };
     Some(format!(
         "Exceptions that leave no kernel event are debug traps, breakpoints (uprobes), a first use of the FPU (#NM), \

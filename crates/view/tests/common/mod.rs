@@ -381,6 +381,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
             limit_bytes: 256 << 20,
         },
         interrupted: false,
+        killed: false,
         warnings: Vec::new(),
     }
 }

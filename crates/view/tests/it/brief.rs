@@ -40,7 +40,7 @@ fn followed(summary: &mut RunSummary, threads: u64) {
 fn in_trouble(summary: &mut RunSummary) {
     summary.run.interrupted = true;
     summary.probe.cpus_chosen_because = Some(CpusBecause::HighestAllowed.into());
-    summary.trust.lost_records = 40_122;
+    summary.trust.lost_records = Some(40_122);
     let long = || "a reason that goes on and on, ".repeat(9);
     let warning = |path: &str| {
         let problem = SourceProblem::CountersUnreadable {

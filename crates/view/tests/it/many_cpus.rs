@@ -80,7 +80,9 @@ fn machine_of_256(dir: &Path) -> PathBuf {
     let mut manifest = one.manifest().clone();
     let mut writer = RunWriter::create(dir, "MANY", manifest.clock_start.realtime_ns).unwrap();
     writer
-        .trace_context(&one.trace_context::<serde_json::Value>().unwrap().unwrap())
+        .trace_context(
+            &serde_json::to_vec(&one.trace_context::<serde_json::Value>().unwrap()).unwrap(),
+        )
         .unwrap();
     writer.begin(manifest.clock_start, manifest.rate).unwrap();
     for piece in one.trace_pieces().unwrap() {

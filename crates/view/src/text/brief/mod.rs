@@ -308,7 +308,9 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
             &format!("stalls from {}{why}", summary.probe.threshold_ns),
         );
     }
-    if run.interrupted {
+    if run.killed {
+        page.prose(Some(Tone::Warning), 0, &headline::killed(summary));
+    } else if run.interrupted {
         page.prose(Some(Tone::Warning), 0, "ended before its time");
     }
 }

@@ -97,17 +97,21 @@ fn line(summary: &RunSummary) -> (bool, String) {
             )));
         }
     }
-    let lost = trust.lost_records;
     let unit = if summary.pipeline.is_some() {
         "slow messages"
     } else {
         "stalls"
     };
-    facts.push(match (lost, trust.dropped_records) {
-        (0, 0) => "nothing was lost".to_owned(),
-        (lost, 0) => off(format!("{} records were LOST", count(lost))),
-        (0, stalls) => off(format!("{} {unit} have no record", count(stalls))),
-        (lost, stalls) => off(format!(
+    facts.push(match (trust.lost_records, trust.dropped_records) {
+        (None, 0) => off("whether records were lost is not known".to_owned()),
+        (None, stalls) => off(format!(
+            "{} {unit} have no record, and whether others were lost is not known",
+            count(stalls)
+        )),
+        (Some(0), 0) => "nothing was lost".to_owned(),
+        (Some(lost), 0) => off(format!("{} records were LOST", count(lost))),
+        (Some(0), stalls) => off(format!("{} {unit} have no record", count(stalls))),
+        (Some(lost), stalls) => off(format!(
             "{} records were LOST, and {} {unit} have none",
             count(lost),
             count(stalls)
@@ -119,10 +123,13 @@ fn line(summary: &RunSummary) -> (bool, String) {
             count(trust.senders_dropped)
         )));
     }
-    if trust.floor_ticks.is_some() && trust.coverage < COVERED {
+    if let Some(coverage) = trust.coverage
+        && trust.floor_ticks.is_some()
+        && coverage < COVERED
+    {
         facts.push(off(format!(
             "the probe covered only {} of the time",
-            percent(trust.coverage)
+            percent(coverage)
         )));
     }
     let ended: CpuSet = summary
