@@ -3,10 +3,11 @@
 use crate::FineNanos;
 use crate::percentiles::Percentiles;
 use jitterscope_model::{AnyVersion, CpuId, EndedEarly, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The measurements of one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CpuSummary {
     pub cpu: CpuId,
     pub tid: i32,
@@ -55,7 +56,7 @@ pub struct CpuSummary {
 }
 
 /// All CPUs together except an idle control.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TotalSummary {
     /// The number of CPUs.
     pub cpus: usize,

@@ -2,10 +2,11 @@
 
 use crate::ours::RecorderThread;
 use jitterscope_model::{CpuId, ExecutionContext, KeyedMap, Name, Nanos, Subject};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One culprit, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CulpritRow {
     /// The culprit: what all its parts have in common.
     #[serde(flatten)]
@@ -42,7 +43,7 @@ pub struct CulpritRow {
 }
 
 /// The trigger of a culprit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SenderRow {
     /// Whether the thread itself acted, or an interrupt or softirq on top of it.
     pub context: ExecutionContext,

@@ -6,6 +6,7 @@ use jitterscope_model::{
     MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole,
     PipelineSetup, PipelineThread, RunManifest,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub const MESSAGE_LEVELS: [(&str, f64); 7] = [
 ];
 
 /// The measurements of a pipeline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PipelineSummary {
     pub setup: PipelineSetup,
     pub threads: Vec<PipelineThread>,
@@ -38,7 +39,7 @@ pub struct PipelineSummary {
 }
 
 /// Times of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TimesSummary {
     pub count: u64,
     pub min_ns: Nanos,
@@ -84,7 +85,7 @@ impl TimesSummary {
 }
 
 /// The measurements of the producer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PublisherSummary {
     pub sent: u64,
     /// Messages per second.
@@ -103,7 +104,7 @@ pub struct PublisherSummary {
 }
 
 /// The measurements of a consumer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConsumerSummary {
     pub role: PipelineRole,
     pub received: u64,
@@ -125,7 +126,7 @@ pub struct ConsumerSummary {
 }
 
 /// What the transit alone would hide.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hidden {
     /// The percentile.
     pub percentile: &'static str,

@@ -2,13 +2,14 @@ use crate::{
     AnyVersion, CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos,
     PipelineRole, QuotaLimit, SourceProblem, TscFlaw,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A limit on what a run can show, as data. The sentences are made for display.
 ///
 /// In JSON each has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Warning {
     /// Stalls are counted, not attributed.
@@ -263,7 +264,7 @@ pub enum Warning {
 }
 
 /// Why stalls are counted and not attributed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoKernelEvents {
     /// Whether kernel events were requested; otherwise the user gave `--no-trace`.
     pub wanted: bool,
@@ -272,7 +273,7 @@ pub struct NoKernelEvents {
 }
 
 /// A warning whose fields this version does not know, kept as it was written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWarning {
     pub id: String,
     /// Its sentences, if the writer gave them.
@@ -283,7 +284,7 @@ pub struct OtherWarning {
 }
 
 /// How a recording uses its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuUse {
     /// Each runs a probe.
@@ -297,7 +298,7 @@ pub enum CpuUse {
 }
 
 /// One of our own measuring threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasuringThread {
     Cpu(CpuId),

@@ -3,7 +3,7 @@
 mod json;
 mod reasons;
 
-pub use json::{auto_plan_json, outcome_json, sifted_json};
+pub use json::{OutcomeWithWords, auto_plan_json, outcome_json, sifted_json};
 pub use reasons::{difference, experiment_error, void_reason};
 
 use crate::compare::render;
@@ -16,6 +16,8 @@ use jitterscope_experiment::{
 };
 use jitterscope_model::{AnyVersion, Nanos};
 use reasons::{kept_void_reason, left_out, not_kept, not_tried, step_runs};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Duration;
 
 /// A time in minutes.
@@ -274,16 +276,20 @@ pub fn outcome(of: &Outcome, goes_on: &str, style: Style) -> String {
 }
 
 /// The outcome of `--auto`.
+#[derive(Serialize, JsonSchema)]
 pub struct Sifted<'s> {
     /// The outcome of each candidate.
+    #[serde(skip)]
     pub candidates: &'s [Screened],
     /// Knobs that need a reboot.
     pub needs_reboot: &'s [String],
     /// Knobs that were not tried, with the reason.
+    #[serde(skip)]
     pub not_tried: &'s [(String, AnyVersion<NotTried>)],
     /// The confirmation of the kept knobs with fresh pairs.
+    #[serde(skip)]
     pub confirmed: Option<&'s Outcome>,
-    /// Why the experiment is incomplete.
+    /// Why the experiment is incomplete; null if it is complete.
     pub unfinished: Option<&'s str>,
 }
 

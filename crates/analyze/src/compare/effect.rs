@@ -3,10 +3,11 @@
 use super::Scale;
 use super::distribution::{t_below, t_quantile};
 use super::sample::{Moments, mean};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// An interval that covers a value with a stated probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
     pub low: f64,
     pub high: f64,

@@ -1,0 +1,163 @@
+//! A schema that allows what is printed and nothing else.
+
+use serde_json::{Map, Value, json};
+
+const IN_PLACE: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+
+/// `derived`, with each object closed. A field is null only if its type says so and it is always there: an optional
+/// field that is null is left out.
+pub(super) fn strict(mut derived: Value) -> Value {
+    let defs = derived["$defs"].as_object().cloned().unwrap_or_default();
+    close(&mut derived, &defs, true);
+    derived
+}
+
+/// `whole`: whether the schema describes a whole value, not a part of an object that other schemas describe, too.
+fn close(schema: &mut Value, defs: &Map<String, Value>, whole: bool) {
+    let Some(fields) = schema.as_object_mut() else {
+        return;
+    };
+    if fields.contains_key("properties") || !whole {
+        inline(fields, defs);
+    }
+    never_null_if_optional(fields);
+    for name in ["properties", "$defs"] {
+        for (_, inner) in fields
+            .get_mut(name)
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+        {
+            close(inner, defs, true);
+        }
+    }
+    for name in ["items", "additionalProperties"] {
+        if let Some(inner) = fields.get_mut(name) {
+            close(inner, defs, true);
+        }
+    }
+    for inner in fields
+        .get_mut("prefixItems")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        close(inner, defs, true);
+    }
+    let alone = !fields.contains_key("properties");
+    for name in IN_PLACE {
+        if let Some(branches) = fields.get_mut(name).and_then(Value::as_array_mut) {
+            newer_only(branches, defs);
+            for branch in branches {
+                close(branch, defs, whole && alone);
+            }
+        }
+    }
+    let in_place = IN_PLACE.iter().any(|name| fields.contains_key(*name));
+    if whole && in_place && !alone {
+        fields.insert("unevaluatedProperties".into(), false.into());
+    } else if whole && fields.get("type") == Some(&json!("object")) {
+        fields.entry("additionalProperties").or_insert(false.into());
+    }
+}
+
+/// Replaces a reference to a part of an object by that part, because the definition describes a whole object.
+fn inline(fields: &mut Map<String, Value>, defs: &Map<String, Value>) {
+    while let Some(target) = target(fields, defs) {
+        fields.remove("$ref");
+        for (name, value) in target {
+            match (fields.get_mut(name), value) {
+                (Some(Value::Object(own)), Value::Object(more)) => own.extend(more.clone()),
+                (Some(Value::Array(own)), Value::Array(more)) => own.extend(more.iter().cloned()),
+                (Some(_), _) => {}
+                (None, _) => drop(fields.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+}
+
+fn target<'a>(
+    fields: &Map<String, Value>,
+    defs: &'a Map<String, Value>,
+) -> Option<&'a Map<String, Value>> {
+    let name = fields.get("$ref")?.as_str()?.strip_prefix("#/$defs/")?;
+    defs.get(name)?.as_object()
+}
+
+fn never_null_if_optional(fields: &mut Map<String, Value>) {
+    let required = fields.get("required").cloned().unwrap_or_default();
+    let required = |name: &str| {
+        required
+            .as_array()
+            .is_some_and(|all| all.iter().any(|of| of == name))
+    };
+    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
+    for (_, field) in properties
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !required(name))
+    {
+        for name in ["type", "anyOf"] {
+            let Some(kinds) = field.get_mut(name).and_then(Value::as_array_mut) else {
+                continue;
+            };
+            kinds.retain(|kind| kind != "null" && *kind != json!({"type": "null"}));
+            if let [one] = &mut kinds[..] {
+                let one = one.take();
+                let field = field.as_object_mut().expect("it has fields");
+                match one {
+                    Value::Object(of) => {
+                        field.remove(name);
+                        for (name, value) in of {
+                            field.entry(name).or_insert(value);
+                        }
+                    }
+                    kind => drop(field.insert(name.into(), kind)),
+                }
+            }
+        }
+    }
+}
+
+/// The variant that keeps what a newer version wrote is open, so it must have an id, and none that this version knows.
+fn newer_only(branches: &mut [Value], defs: &Map<String, Value>) {
+    let mut known = Vec::new();
+    for branch in branches.iter() {
+        ids(branch, defs, &mut known);
+    }
+    for branch in branches {
+        let Some(open) = branch.as_object_mut() else {
+            continue;
+        };
+        if open.get("additionalProperties") == Some(&Value::Bool(true)) {
+            open.insert("required".into(), json!(["id"]));
+            let properties = open.entry("properties").or_insert(json!({}));
+            properties["id"] = json!({"type": "string", "not": {"enum": known}});
+        }
+    }
+}
+
+fn ids(branch: &Value, defs: &Map<String, Value>, known: &mut Vec<Value>) {
+    let Some(fields) = branch.as_object() else {
+        return;
+    };
+    let fields = target(fields, defs)
+        .filter(|_| !fields.contains_key("properties"))
+        .unwrap_or(fields);
+    known.extend(
+        fields
+            .get("properties")
+            .and_then(|of| of["id"].get("const"))
+            .cloned(),
+    );
+    for name in IN_PLACE {
+        for inner in fields
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            ids(inner, defs, known);
+        }
+    }
+}
