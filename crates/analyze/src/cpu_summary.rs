@@ -26,6 +26,7 @@ pub struct CpuSummary {
     pub mean_ns: Option<FineNanos>,
     /// Standard deviation of the deltas.
     pub stddev_ns: Option<FineNanos>,
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: Percentiles,
     pub max_ns: Option<Nanos>,
     /// Deltas at or above the threshold.
@@ -37,9 +38,11 @@ pub struct CpuSummary {
     /// The mean stall; null without stalls.
     pub stall_mean_ns: Option<FineNanos>,
     /// Percentiles of the stalls alone; null where fewer than ten lie above.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub stall_percentiles_ns: Percentiles,
     /// Percentiles of the wait of a random instant until the next clock read: every instant counts alike, so a long
     /// stall weighs by its length. All null for a probe that sleeps.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub instant_percentiles_ns: Percentiles,
     /// Sum of the stalls.
     pub stolen_ns: Nanos,
@@ -74,12 +77,15 @@ pub struct TotalSummary {
     pub max_ns: Option<Nanos>,
     pub max_cpu: Option<CpuId>,
     /// Percentiles of all deltas of all CPUs.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: Percentiles,
     /// The shortest stall, as its bucket in a three-digit histogram; null without stalls.
     pub stall_min_ns: Option<Nanos>,
     /// The mean stall; null without stalls.
     pub stall_mean_ns: Option<FineNanos>,
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub stall_percentiles_ns: Percentiles,
     /// Percentiles of the wait of a random instant.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub instant_percentiles_ns: Percentiles,
 }

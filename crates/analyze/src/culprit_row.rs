@@ -22,8 +22,9 @@ pub struct CulpritRow {
     /// In the row that collects the rest of a kind, the number of culprits with rows of their own; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_apart: Option<usize>,
-    /// The explanation of the culprit; `view` fills it in.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// What the culprit is, in words.
+    // `view` fills it in.
+    #[serde(default)]
     pub explanation: String,
     /// The most frequent trigger.
     pub sender: Option<SenderRow>,

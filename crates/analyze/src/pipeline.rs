@@ -41,12 +41,14 @@ pub struct PipelineSummary {
 /// Times of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TimesSummary {
+    /// Messages with this time.
     pub count: u64,
     pub min_ns: Nanos,
     /// The exact mean, rounded down.
     pub mean_ns: Nanos,
     pub max_ns: Nanos,
     /// By name (`"99.9"`), to three significant digits. If no value lies above, it is the longest.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: BTreeMap<&'static str, Nanos>,
 }
 
@@ -87,6 +89,7 @@ impl TimesSummary {
 /// The measurements of the producer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PublisherSummary {
+    /// Messages sent.
     pub sent: u64,
     /// Messages per second.
     pub per_sec: f64,
@@ -107,6 +110,7 @@ pub struct PublisherSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConsumerSummary {
     pub role: PipelineRole,
+    /// Messages received.
     pub received: u64,
     /// Messages out of order: always 0.
     pub disordered: u64,
@@ -117,6 +121,7 @@ pub struct ConsumerSummary {
     pub inter: TimesSummary,
     /// The threshold for slow messages, from the intended time.
     pub slow_above_ns: Nanos,
+    /// Messages that took longer.
     pub slow: u64,
     /// Slow messages without a row, because the queue was full.
     pub slow_dropped: u64,

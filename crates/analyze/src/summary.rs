@@ -78,7 +78,8 @@ impl RunSummary {
 pub struct SummaryWarning {
     #[serde(flatten)]
     pub warning: Warning,
-    /// The text; `view` fills it in.
+    /// What it means, in sentences.
+    // `view` fills it in, except for warnings that have their own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
@@ -277,8 +278,9 @@ pub struct SourceSummary {
     pub problems: Vec<SourceProblem>,
     /// What cannot be seen without it.
     pub losses: Vec<SourceLoss>,
+    /// Lost records.
     pub lost: u64,
-    /// The words for a person; empty until `view` fills them in.
+    // Empty until `view` fills them in.
     #[serde(flatten)]
     pub words: SourceWords,
 }

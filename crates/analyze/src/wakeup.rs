@@ -51,10 +51,12 @@ pub struct Lateness {
     pub mean_ns: Option<FineNanos>,
     pub max_ns: Option<Nanos>,
     /// Plain percentiles; null where fewer than ten lie above.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: Percentiles,
     /// The corrected mean, to three digits like its histogram.
     pub corrected_mean_ns: Option<FineNanos>,
     /// Corrected percentiles; null where fewer than ten lie above.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub corrected_percentiles_ns: Percentiles,
 }
 

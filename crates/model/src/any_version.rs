@@ -10,6 +10,7 @@ const LEFT_OUT: &str = "left-out";
 /// A JSON object, as this version knows it or as a newer version wrote it. Both are written back as they were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "{T}OfAnyVersion")]
 pub enum AnyVersion<T> {
     Known(T),
     /// Written by a newer version.

@@ -34,7 +34,7 @@ impl fmt::Display for CpuId {
 /// hostile list cannot exhaust memory.
 const HIGHEST_CPU: u32 = 65_535;
 
-/// A set of CPUs, ordered.
+/// A set of CPUs, ordered. In JSON it is a text in the kernel's list format: `0-3,5`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 pub struct CpuSet(BTreeSet<CpuId>);

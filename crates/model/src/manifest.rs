@@ -115,6 +115,7 @@ pub struct CounterTotal {
     pub cpu: crate::CpuId,
     /// File and name: `interrupt LOC (Local timer interrupts)`, `softirq NET_RX`.
     pub name: String,
+    /// How much it rose.
     pub total: u64,
     /// Pearson's correlation, over the reporting intervals, of its increase with the time stolen from the CPU; `None`
     /// if there are too few intervals or either never varied.

@@ -54,5 +54,6 @@ pub enum Misfit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoleNode {
     pub role: PipelineRole,
+    /// The number of its NUMA node.
     pub node: u32,
 }

@@ -196,6 +196,7 @@ pub struct PipelineConsumer {
 pub struct PipelineJournal {
     /// The file; a bare name is in the run's folder.
     pub path: String,
+    /// Records in it.
     pub written: u64,
     /// Messages received without a record, because there was no room.
     pub unwritten: u64,

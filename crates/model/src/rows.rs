@@ -251,7 +251,7 @@ pub struct Delivery {
     pub retries: u64,
     /// Whether `delivered` is confirmed; over UDP it is only what was sent.
     pub confirmed: bool,
-    /// The first error; null without one, and if redacted.
+    /// Why rows were lost or sent again; null if none were, and if redacted.
     pub problem: Option<String>,
 }
 

@@ -94,6 +94,7 @@ pub struct RanInstead {
     /// The number of threads or workers; 0 for kinds without any, 64 for that many or more.
     #[serde(default)]
     pub threads: u64,
+    /// The number of times.
     pub count: u64,
     pub min_ns: Nanos,
     pub max_ns: Nanos,

@@ -54,6 +54,7 @@ pub enum Finding {
         kernel: bool,
     },
     ThreadsHere {
+        /// The number of those that can be moved.
         movable: usize,
         threads: usize,
         /// Whether they are kernel threads.

@@ -52,7 +52,8 @@ pub struct Skipped {
     pub why: SkipReason,
 }
 
-/// What would be changed. In JSON, view adds the lists with their words.
+// In JSON, view adds the lists with their words.
+/// What would be changed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Plan {
     /// Version of this structure in JSON.

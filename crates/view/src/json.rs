@@ -7,7 +7,7 @@ use jitterscope_analyze::{PipelineSummary, RunSummary, SourceSummary, TimesSumma
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A fact, and words beside its data.
+// A fact, and words beside its data. In the schema it has the description of the fact.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}{W}")]
 pub(crate) struct Worded<'a, T, W> {

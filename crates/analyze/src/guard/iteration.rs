@@ -35,6 +35,7 @@ impl Contamination {
 pub enum Unsure {
     /// The evidence of the run fails its own check.
     Doubted(Doubt),
+    /// Records of the run were lost.
     RecordsLost {
         lost: u64,
     },

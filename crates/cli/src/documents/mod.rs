@@ -6,7 +6,9 @@ use crate::commands;
 use jitterscope_view as view;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Serializer, Value};
 use std::path::Path;
 
 /// The schema of a document that is a `T`.
@@ -158,6 +160,15 @@ fn documents() -> Vec<(&'static str, Value)> {
     ]
 }
 
+fn text(schema: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
+    let indent = PrettyFormatter::with_indent(b" ");
+    let mut serializer = Serializer::with_formatter(&mut text, indent);
+    schema.serialize(&mut serializer).unwrap();
+    text.push(b'\n');
+    text
+}
+
 #[test]
 fn the_schemas_are_those_of_the_printed_types() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
@@ -166,8 +177,7 @@ fn the_schemas_are_those_of_the_printed_types() {
     for (name, schema) in documents() {
         let path = folder.join(format!("{name}.json"));
         if write {
-            let text = serde_json::to_string_pretty(&schema).unwrap();
-            std::fs::write(path, text + "\n").unwrap();
+            std::fs::write(path, text(&schema)).unwrap();
         } else if std::fs::read(path)
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())

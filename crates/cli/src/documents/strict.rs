@@ -21,6 +21,11 @@ fn close(schema: &mut Value, defs: &Map<String, Value>, whole: bool) {
         inline(fields, defs);
     }
     never_null_if_optional(fields);
+    // What a reader of old files assumes.
+    fields.remove("default");
+    if let Some(Value::String(text)) = fields.get_mut("description") {
+        *text = of_json(text);
+    }
     for name in ["properties", "$defs"] {
         for (_, inner) in fields
             .get_mut(name)
@@ -59,6 +64,21 @@ fn close(schema: &mut Value, defs: &Map<String, Value>, whole: bool) {
     } else if whole && fields.get("type") == Some(&json!("object")) {
         fields.entry("additionalProperties").or_insert(false.into());
     }
+}
+
+/// A doc comment in the words of JSON: without line breaks, links to code and Rust's name of null.
+fn of_json(text: &str) -> String {
+    let mut plain = text
+        .replace('\n', " ")
+        .replace("`None`", "null")
+        .replace("[`", "`");
+    while let Some(at) = plain.find("`](") {
+        let end = plain[at..]
+            .find(')')
+            .map_or(plain.len(), |length| at + length + 1);
+        plain.replace_range(at + 1..end, "");
+    }
+    plain.replace("`]", "`")
 }
 
 /// Replaces a reference to a part of an object by that part, because the definition describes a whole object.
@@ -129,12 +149,19 @@ fn newer_only(branches: &mut [Value], defs: &Map<String, Value>) {
         let Some(open) = branch.as_object_mut() else {
             continue;
         };
-        if open.get("additionalProperties") == Some(&Value::Bool(true)) {
+        if target(open, defs).is_some_and(is_open) {
+            inline(open, defs);
+        }
+        if is_open(open) {
             open.insert("required".into(), json!(["id"]));
             let properties = open.entry("properties").or_insert(json!({}));
             properties["id"] = json!({"type": "string", "not": {"enum": known}});
         }
     }
+}
+
+fn is_open(fields: &Map<String, Value>) -> bool {
+    fields.get("additionalProperties") == Some(&Value::Bool(true))
 }
 
 fn ids(branch: &Value, defs: &Map<String, Value>, known: &mut Vec<Value>) {

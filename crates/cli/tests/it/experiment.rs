@@ -662,7 +662,9 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     let guard = rustix::process::Pid::from_raw(guard).unwrap();
     let doctor = |args: &[&str]| {
         let output = run(dir.path(), &[&["doctor", "--json"], args].concat());
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+        let value = serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        conforms("doctor", &value);
+        value
     };
     let lists = |list: &Value| {
         let all = list.as_array().unwrap().iter();

@@ -363,10 +363,11 @@ fn a_watched_cpu_is_printed_as_described() {
     conforms("stall", &serde_json::from_str(&text).unwrap());
 }
 
-/// By its name, by the description of the field or by that of its type.
+/// By its name (a unit, a plural or an id), or by the description of the field, of its type or of the choice that it
+/// belongs to.
 #[test]
 fn every_number_in_a_schema_says_what_it_is() {
-    const UNITS: [&str; 11] = [
+    const NAMES: [&str; 15] = [
         "_ns",
         "_ticks",
         "_bytes",
@@ -378,24 +379,29 @@ fn every_number_in_a_schema_says_what_it_is() {
         "_milli",
         "_per_sec",
         "_per_second",
+        "_version",
+        "tid",
+        "pid",
+        "uid",
     ];
-    fn walk(schema: &Value, at: &str, wrong: &mut Vec<String>) {
-        for (name, inner) in schema.as_object().into_iter().flatten() {
+    fn walk(fields: &Value, at: &str, wrong: &mut Vec<String>) {
+        for (name, field) in fields.as_object().into_iter().flatten() {
             let at = format!("{at}/{name}");
             let is_number = |kind: &Value| kind == "integer" || kind == "number";
-            let kinds = inner["type"].as_array().map_or_else(
-                || is_number(&inner["type"]),
-                |kinds| kinds.iter().any(is_number),
-            );
-            let named = UNITS.iter().any(|unit| name.ends_with(unit));
-            if kinds && !named && !inner["description"].is_string() {
+            let number = match &field["type"] {
+                Value::Array(kinds) => kinds.iter().any(is_number),
+                kind => is_number(kind),
+            };
+            let named = name.ends_with('s') || NAMES.iter().any(|of| name.ends_with(of));
+            if number && !named && !field["description"].is_string() {
                 wrong.push(at.clone());
             }
             for group in ["properties", "$defs"] {
-                walk(&inner[group], &at, wrong);
+                walk(&field[group], &at, wrong);
             }
             for choice in ["oneOf", "anyOf"] {
-                for one in inner[choice].as_array().into_iter().flatten() {
+                let choices = field[choice].as_array().into_iter().flatten();
+                for one in choices.filter(|one| !one["description"].is_string()) {
                     walk(&one["properties"], &at, wrong);
                 }
             }
@@ -405,13 +411,9 @@ fn every_number_in_a_schema_says_what_it_is() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let schema = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        walk(
-            &serde_json::json!({ name: Value::Object(schema) }),
-            "",
-            &mut wrong,
-        );
+        let schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        walk(&serde_json::json!({ name: schema }), "", &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -57,6 +57,7 @@ pub enum JsonLine<'a> {
         cpu: CpuId,
         start_ns: u64,
         end_ns: u64,
+        /// Stalls that ended in it.
         count: u64,
         max_ns: Nanos,
         stolen_ns: Nanos,

@@ -31,6 +31,7 @@ pub enum ReadingFlaw {
 /// A value as read, or why it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ReadingOf{T}")]
 pub enum Reading<T> {
     Value(T),
     /// This machine has no such value.

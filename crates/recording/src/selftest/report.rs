@@ -68,6 +68,7 @@ pub struct SelftestRow {
     pub kind: DisturbKind,
     /// The expected verdict; `None` if the child never reported it.
     pub expected: Option<Expectation>,
+    /// Injections that could reach the victim.
     pub injected: u64,
     /// How many of them overlapped a stall on the victim's CPU.
     pub found: u64,

@@ -10,7 +10,7 @@ use jitterscope_tune::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A change with its words, and when it is in force.
+// A change with its words, and when it is in force.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Timed{T}")]
 struct Timed<'a, T> {
