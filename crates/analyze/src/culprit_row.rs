@@ -2,11 +2,19 @@
 
 use crate::ours::RecorderThread;
 use jitterscope_model::{CpuId, ExecutionContext, KeyedMap, Name, Nanos, Subject};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+
+/// A report explains each culprit; only a stored summary leaves it out.
+fn always_explained(schema: &mut Schema) {
+    if let Some(required) = schema.get_mut("required").and_then(|of| of.as_array_mut()) {
+        required.push("explanation".into());
+    }
+}
 
 /// One culprit, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = always_explained)]
 pub struct CulpritRow {
     /// The culprit: what all its parts have in common.
     #[serde(flatten)]
@@ -24,7 +32,7 @@ pub struct CulpritRow {
     pub told_apart: Option<usize>,
     /// What the culprit is, in words.
     // `view` fills it in.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explanation: String,
     /// The most frequent trigger.
     pub sender: Option<SenderRow>,

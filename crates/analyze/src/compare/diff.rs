@@ -20,8 +20,7 @@ pub struct Diff {
     /// The version of this structure in JSON.
     pub schema_version: u32,
     pub sides: Vec<SideSummary>,
-    /// The comparison of each further side with the first. In JSON, view adds it with its words.
-    #[serde(skip)]
+    /// The comparison of each further side with the first.
     pub against: Vec<Against>,
 }
 

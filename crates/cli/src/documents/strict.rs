@@ -188,3 +188,85 @@ fn ids(branch: &Value, defs: &Map<String, Value>, known: &mut Vec<Value>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars::JsonSchema;
+    use serde::Serialize;
+
+    /// Links to [`Inner`](crate::documents), `None` and
+    /// a line break.
+    #[derive(Serialize, JsonSchema)]
+    struct Outer {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left_out: Option<u64>,
+        null: Option<u64>,
+        #[serde(flatten)]
+        kind: Kind,
+        inner: Inner,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Inner {
+        count: u64,
+    }
+
+    #[expect(dead_code, reason = "only their form counts")]
+    #[derive(Serialize, JsonSchema)]
+    #[serde(tag = "id", rename_all = "snake_case")]
+    enum Kind {
+        Plain,
+        Nested(Inner),
+        #[serde(untagged)]
+        Newer(Map<String, Value>),
+    }
+
+    #[test]
+    fn what_is_never_printed_does_not_conform() {
+        let schema = strict(crate::documents::derived::<Outer>());
+        assert_eq!(
+            schema["description"],
+            "Links to `Inner`, null and a line break."
+        );
+        for (text, conforms) in [
+            (
+                r#"{"id": "plain", "null": null, "inner": {"count": 1}}"#,
+                true,
+            ),
+            (
+                r#"{"id": "plain", "null": 1, "left_out": 1, "inner": {"count": 1}}"#,
+                true,
+            ),
+            (
+                r#"{"id": "nested", "count": 1, "null": 1, "inner": {"count": 1}}"#,
+                true,
+            ),
+            (
+                r#"{"id": "newer", "other": 1, "null": 1, "inner": {"count": 1}}"#,
+                true,
+            ),
+            (
+                r#"{"id": "plain", "other": 1, "null": 1, "inner": {"count": 1}}"#,
+                false,
+            ),
+            (
+                r#"{"id": "plain", "null": 1, "left_out": null, "inner": {"count": 1}}"#,
+                false,
+            ),
+            (
+                r#"{"id": "plain", "null": 1, "inner": {"count": 1, "other": 1}}"#,
+                false,
+            ),
+            (
+                r#"{"id": "nested", "null": 1, "inner": {"count": 1}}"#,
+                false,
+            ),
+            (r#"{"id": "plain", "null": 1, "inner": {}}"#, false),
+            (r#"{"null": 1, "inner": {"count": 1}}"#, false),
+        ] {
+            let value = serde_json::from_str(text).unwrap();
+            assert_eq!(jsonschema::is_valid(&schema, &value), conforms, "{text}");
+        }
+    }
+}

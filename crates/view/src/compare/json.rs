@@ -3,7 +3,7 @@
 use super::conditions::{both_sides, condition, machine_value};
 use crate::json::Worded;
 use jitterscope_analyze::MachineDifference;
-use jitterscope_analyze::compare::{Against, ConditionDifference, Diff};
+use jitterscope_analyze::compare::{Against, ConditionDifference, Diff, SideSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,8 +14,9 @@ pub fn diff_json(of: &Diff) -> impl Serialize + JsonSchema {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DiffWithWords<'d> {
-    #[serde(flatten)]
-    diff: &'d Diff,
+    /// Version of this structure.
+    schema_version: u32,
+    sides: &'d [SideSummary],
     /// The comparison of each further side with the first.
     against: Vec<AgainstWithWords<'d>>,
 }
@@ -23,7 +24,8 @@ pub(crate) struct DiffWithWords<'d> {
 impl DiffWithWords<'_> {
     pub(crate) fn of(diff: &Diff) -> DiffWithWords<'_> {
         DiffWithWords {
-            diff,
+            schema_version: diff.schema_version,
+            sides: &diff.sides,
             against: diff.against.iter().map(AgainstWithWords::of).collect(),
         }
     }
