@@ -1,9 +1,11 @@
 //! Words for the outcome of conditions.
 
-use crate::compare::conditions::{both_sides, condition};
 use crate::compare::words::{change, figure_name, interval};
+use crate::compare::{both_sides, condition};
 use crate::doubts::doubts_text;
+use crate::report::{Cell, Column, Report, Row, Table};
 use crate::sources;
+use crate::style::Tone;
 use jitterscope_analyze::gate::{
     Changed, Counted, GateNote, GateReason, GateResult, GateSource, GateValue, GateVerdict,
     InsteadOfSpinning, MoreRuns, SeenChange, SourceDoubt,
@@ -24,6 +26,30 @@ pub fn gate_outcome(of: &GateResult) -> String {
             of.why.as_ref().map(gate_reason).unwrap_or_default()
         ),
     }
+}
+
+/// Each condition with its outcome.
+#[must_use]
+pub fn gate_table(results: &[GateResult]) -> Report {
+    let row = |result: &GateResult| {
+        let mark = match result.verdict {
+            GateVerdict::Kept => Cell::toned("kept", Tone::Good),
+            GateVerdict::Exceeded => Cell::toned("FAILED", Tone::Bad),
+            GateVerdict::Undecided => Cell::toned("undecided", Tone::Bad),
+        };
+        let outcome = gate_outcome(result);
+        Row::from([mark, result.condition.as_str().into(), outcome.into()])
+    };
+    let mut report = Report::default();
+    if !results.is_empty() {
+        report.table(Table {
+            title: "Conditions".into(),
+            columns: ["", "condition", "outcome"].map(Column::text).into(),
+            rows: results.iter().map(row).collect(),
+            aside: "",
+        });
+    }
+    report
 }
 
 /// A value with its unit.

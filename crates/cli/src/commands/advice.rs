@@ -9,6 +9,7 @@ use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
 use jitterscope_store::RunReader;
 use jitterscope_tune::{Audit, Goal, Inspection, Plan, Select, audit_of, plan_of};
+use jitterscope_view::report::Report;
 use jitterscope_view::text::Step;
 use jitterscope_view::tuning;
 
@@ -26,10 +27,10 @@ struct Advice {
 /// # Errors
 /// The run cannot be read.
 pub fn with_advice(
-    mut text: String,
+    mut report: Report,
     run: &RunReader,
     summary: &RunSummary,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Report> {
     let path = run.path();
     if let Some(Advice {
         audit,
@@ -38,14 +39,14 @@ pub fn with_advice(
         left_out,
     }) = advice(run, summary)?
     {
-        text.push('\n');
+        report.line("");
         let (program, as_root) = (program(path), program_as_root(path));
         let run = tuning::NamedRun {
             id: &run,
             program: &program,
             as_root: &as_root,
         };
-        text.push_str(&tuning::advice(
+        report.lines(&tuning::advice(
             &audit,
             &plan,
             &run,
@@ -53,7 +54,7 @@ pub fn with_advice(
             output::style(),
         ));
     }
-    Ok(text)
+    Ok(report)
 }
 
 /// The command that shows the advised settings, and the gain of the first.

@@ -7,11 +7,13 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::redact::Redact;
+use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
 use jitterscope_export::WholeFile;
-use jitterscope_view::compare::{diff_json, render};
+use jitterscope_view::compare::{diff_json, report};
+use jitterscope_view::gate_table;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `diff`.
@@ -44,6 +46,9 @@ pub struct DiffArgs {
     /// Where the chart goes: FILE.svg, or FILE.png where this build has it; - is standard output, as SVG
     #[arg(long, value_name = "FILE", requires = "chart")]
     pub out: Option<PathBuf>,
+    /// Also write it as Markdown, for the summary page of a build, with the outcome of each condition
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
     #[command(flatten)]
     pub gates: Gates,
     #[command(flatten)]
@@ -105,7 +110,7 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     } else if args.json {
         output::json(&diff_json(&found))?;
     } else {
-        output::result(&render(&found, output::style()))?;
+        output::result(&report(&found).terminal(output::style()))?;
     }
     hold(args, &sides, &found)
 }
@@ -124,6 +129,14 @@ fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
         })
         .collect();
     let results = args.gates.of_changes(Some(found), &runs)?;
+    if let Some(path) = &args.markdown {
+        let mut page = gate_table(&results);
+        page.append(report(found));
+        let title = args.sides.join(" beside ");
+        WholeFile::open(path)
+            .and_then(|file| file.write(page.markdown(&title).as_bytes()))
+            .with_context(|| format!("--markdown {}", path.display()))?;
+    }
     args.gates
         .tell(&tested("jitterscope diff", Some(found)), &results)
 }

@@ -28,8 +28,8 @@ use jitterscope_experiment::{
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::{Goal, StateDir};
+use jitterscope_view::cpus_because;
 use jitterscope_view::experiment as view;
-use jitterscope_view::{Style, cpus_because};
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,7 +79,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         if args.json {
             output::json(&reported)?;
         } else {
-            output::result(&view::estimate(&reported, &asked, output::style()))?;
+            let report = view::estimate(&reported, &asked);
+            output::result(&report.terminal(output::style()))?;
         }
         return Ok(Exit::Ok);
     }
@@ -126,18 +127,13 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
         other => drop(other),
     }
     let outcome = made.map_err(failed)?;
-    let text = |style| {
-        let goes_on = "The same command with --resume goes on.";
-        view::outcome(&outcome, goes_on, style)
-    };
+    let report = view::outcome(&outcome, "The same command with --resume goes on.");
     if args.json {
         output::json(&view::outcome_json(&outcome))?;
     } else {
-        output::result(&text(output::style()))?;
+        output::result(&report.terminal(output::style()))?;
     }
-    end(args, &title, Some(&outcome), outcome.ended, || {
-        text(Style::default())
-    })
+    end(args, &title, Some(&outcome), outcome.ended, report)
 }
 
 fn cpus_to_measure(args: &ExperimentArgs, machine: &Machine) -> anyhow::Result<CpuChoice> {

@@ -16,7 +16,6 @@ use jitterscope_experiment::{Arm, BootArm, BootChange, Change, Ended, Experiment
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::Goal;
-use jitterscope_view::Style;
 use jitterscope_view::experiment::{self as view, OutcomeWithWords};
 use jitterscope_view::tuning::boot_by_hand;
 use schemars::JsonSchema;
@@ -54,10 +53,8 @@ pub(super) fn run(
     })
     .map_err(failed)?;
     let next = next(args, &cpus, &change, outcome.ended);
-    let text = |style| {
-        let text = view::outcome(&outcome, "The same command goes on.", style);
-        format!("{text}\n{}\n", next.join("\n"))
-    };
+    let mut report = view::outcome(&outcome, "The same command goes on.");
+    report.append(view::next_steps(&next));
     if args.json {
         let parameters = &change.surroundings().parameters;
         output::json(&AcrossReboot {
@@ -66,11 +63,9 @@ pub(super) fn run(
             next: &next,
         })?;
     } else {
-        output::result(&text(output::style()))?;
+        output::result(&report.terminal(output::style()))?;
     }
-    end(args, &title, Some(&outcome), outcome.ended, || {
-        text(Style::default())
-    })
+    end(args, &title, Some(&outcome), outcome.ended, report)
 }
 
 /// The outcome, with the boot parameters and the next steps.
@@ -152,18 +147,20 @@ fn next(args: &ExperimentArgs, cpus: &CpuSet, change: &BootChange, ended: Ended)
         (BootArm::Without, Ended::AwaitsReboot) => {
             let knobs = args.knob.join(",");
             let mut lines = vec![
-                "Next:".to_owned(),
-                format!("  1. jitterscope tune apply --cpus {cpus} --only {knobs} --persist"),
-                format!("     or by hand: add {parameters} to the kernel's command line"),
+                format!(
+                    "1. `jitterscope tune apply --cpus {cpus} --only {knobs} --persist`, or add {parameters} to the \
+                     kernel's command line by hand"
+                ),
             ];
-            lines.extend(change.line().map(|line| format!("     {}", boot_by_hand(&line.by_hand))));
-            lines.push("  2. reboot".to_owned());
-            lines.push("  3. the same command again: it goes on with the runs that are made".to_owned());
+            lines.extend(change.line().map(|line| boot_by_hand(&line.by_hand)));
+            lines.push("2. Reboot.".to_owned());
+            lines.push("3. Run the same command again: it continues with the existing runs.".to_owned());
             lines
         }
         (BootArm::With, _) => vec![
-            format!("{parameters} stays in force until it is off the kernel's command line. To put it back:"),
-            "  jitterscope tune rollback (where tune apply --persist made it), or take it out by hand; then reboot"
+            format!("{parameters} stays in force until it is removed from the kernel's command line."),
+            "To remove it: `jitterscope tune rollback` if `tune apply --persist` added it, or edit the line by hand; \
+             then reboot."
                 .to_owned(),
         ],
         _ => Vec::new(),

@@ -28,8 +28,8 @@ use jitterscope_store::RunReader;
 use jitterscope_tune::{
     Goal, InForce, Op, Plan, RunCulprits, Select, Settles, SkipReason, StateDir, plan,
 };
-use jitterscope_view::Style;
 use jitterscope_view::experiment as view;
+use jitterscope_view::report::Report;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -194,10 +194,11 @@ pub fn run(
         }
         guard.finish();
     }
+    let report = report(&sifted);
     if args.json {
         output::json(&view::sifted_json(&sifted.shown()))?;
     } else {
-        output::result(&text(&sifted, output::style()))?;
+        output::result(&report.terminal(output::style()))?;
     }
     let title = format!("Experiment: all that is advised for CPU {}", measured.cpus);
     let confirmed = sifted.confirmed.as_ref();
@@ -206,9 +207,7 @@ pub fn run(
         (false, Some(_)) => Ended::Deadline,
         (false, None) => Ended::Decided,
     };
-    end(args, &title, confirmed, ended, || {
-        text(&sifted, Style::default())
-    })
+    end(args, &title, confirmed, ended, report)
 }
 
 /// Knobs that need a reboot.
@@ -539,11 +538,11 @@ impl Bench<'_> {
     }
 }
 
-fn text(sifted: &Sifted, style: Style) -> String {
-    let outcome = |outcome| view::outcome(outcome, GOES_ON, style);
-    let mut text = sifted.confirmed.as_ref().map_or_else(String::new, outcome);
-    text.push_str(&view::sifted(&sifted.shown(), style));
-    text
+fn report(sifted: &Sifted) -> Report {
+    let outcome = |outcome| view::outcome(outcome, GOES_ON);
+    let mut report = sifted.confirmed.as_ref().map(outcome).unwrap_or_default();
+    report.append(view::sifted(&sifted.shown()));
+    report
 }
 
 /// Refuses arguments that do not fit.

@@ -120,7 +120,7 @@ pub fn run(
     if args.json {
         output::json(&view::auto_plan_json(&plan))?;
     } else {
-        output::result(&view::auto_plan(&plan, output::style()))?;
+        output::result(&view::auto_plan(&plan).terminal(output::style()))?;
     }
     Ok(Exit::Ok)
 }

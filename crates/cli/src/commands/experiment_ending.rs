@@ -6,11 +6,12 @@ use crate::exit::Exit;
 use anyhow::Context;
 use jitterscope_experiment::{Ended, Outcome};
 use jitterscope_export::WholeFile;
-use jitterscope_view::markdown;
+use jitterscope_view::gate_table;
+use jitterscope_view::report::Report;
 use std::path::Path;
 
 /// Evaluates the conditions on what was compared, writes the files, and returns the exit code. `outcome` is `None` if
-/// there was nothing to compare; `text` is what the screen shows. A stopped experiment has failed, whatever its
+/// there was nothing to compare; `report` is what the screen shows. A stopped experiment has failed, whatever its
 /// conditions; one that ends without a pair decides nothing.
 ///
 /// # Errors
@@ -20,7 +21,7 @@ pub(super) fn end(
     title: &str,
     outcome: Option<&Outcome>,
     ended: Ended,
-    text: impl FnOnce() -> String,
+    report: Report,
 ) -> anyhow::Result<Exit> {
     let diff = outcome.and_then(|outcome| outcome.diff.as_ref());
     let changed = diff.iter().flat_map(|diff| &diff.sides[1..]);
@@ -34,8 +35,10 @@ pub(super) fn end(
         .collect();
     let results = args.gates.of_changes(diff, &runs)?;
     if let Some(path) = &args.markdown {
+        let mut page = gate_table(&results);
+        page.append(report);
         WholeFile::open(path)
-            .and_then(|file| file.write(markdown(title, &results, &text()).as_bytes()))
+            .and_then(|file| file.write(page.markdown(title).as_bytes()))
             .with_context(|| format!("--markdown {}", path.display()))?;
     }
     let gate = args

@@ -251,14 +251,13 @@ fn print(args: &PipelineArgs, formats: Vec<Format>, path: &Path) -> anyhow::Resu
             output::result(&brief(&summary, &next, output::style()))?;
         } else if formats.is_empty() {
             // As `report --full` prints it.
-            output::result(&with_advice(
-                text::render(&summary, output::style()),
-                &run,
-                &summary,
-            )?)?;
+            let report = text::render(&summary, output::style());
+            let report = with_advice(report, &run, &summary)?;
+            output::result(&report.terminal(output::style()))?;
         } else {
-            let text = pipeline::render(&summary, of_pipeline, &formats, output::style());
-            output::result(&with_advice(text, &run, &summary)?)?;
+            let report = pipeline::render(&summary, of_pipeline, &formats, output::style());
+            let report = with_advice(report, &run, &summary)?;
+            output::result(&report.terminal(output::style()))?;
         }
     }
     if args.report.contains(&ReportArg::Detailed) {

@@ -19,7 +19,7 @@ use jitterscope_model::{KeyLevel, RunManifest};
 use jitterscope_recording::reattributed;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::text::Next;
-use jitterscope_view::{Style, json, load_by, load_redacted, sum_up, text, wrap_whole};
+use jitterscope_view::{Style, json, load_by, load_redacted, sum_up, text};
 use std::path::Path;
 
 /// The default number of the worst stalls.
@@ -227,7 +227,7 @@ pub fn print_run(path: &Path, manifest: RunManifest, form: Form) -> anyhow::Resu
 fn print_plainly(summary: RunSummary, style: Style, json: bool) -> anyhow::Result<RunSummary> {
     match json {
         true => output::json_text(&json::render(&summary)?)?,
-        false => output::result(&text::render(&summary, style))?,
+        false => output::result(&text::render(&summary, style).terminal(style))?,
     }
     Ok(summary)
 }
@@ -242,14 +242,12 @@ fn print_summary(
     match form {
         Form::Json => output::json_text(&json::render(summary)?),
         Form::Full => {
-            let mut text = advice::with_advice(text::render(summary, style), run, summary)?;
+            let mut report = advice::with_advice(text::render(summary, style), run, summary)?;
             if let Some(unlike) = measured::unlike_the_run_before(path, summary) {
-                text += &format!(
-                    "\n{}\n",
-                    wrap_whole(&format!("! {unlike}"), 80).join("\n  ")
-                );
+                report.line("");
+                report.warnings(vec![unlike]);
             }
-            output::result(&text)
+            output::result(&report.terminal(style))
         }
         Form::Brief => {
             let next = Next {

@@ -241,7 +241,7 @@ fn stored_runs_of_sljtest_are_compared_also_with_another_threshold() {
     assert_eq!(total(&again)["verdict"], "equivalent", "{}", total(&again));
     let printed = text(&diff(dir.path(), &["SLOW", "FAST"]));
     assert!(
-        printed.contains("SLOW  5 runs") && printed.contains(", CPU 1, "),
+        printed.contains("SLOW, 5 runs") && printed.contains(", CPU 1, "),
         "{printed}"
     );
     // A recording omits stalls below its own threshold.

@@ -45,7 +45,7 @@ fn conditions_decide_the_exit_code_of_an_experiment() {
     );
     let page = fs::read_to_string(page).unwrap();
     assert!(
-        page.contains("| **FAILED** |") && page.contains("\nEXPERIMENT\n"),
+        page.contains("| **FAILED** |") && page.contains("\n#### Experiment\n"),
         "{page}"
     );
 }

@@ -811,6 +811,7 @@ fn the_fronts_and_export_speak_json() {
         dir.path(),
         &["-r", "300ms", "--json", "-f", "o.txt", "--periods"],
     ));
+    assert_eq!(value["schema_version"], 2);
     conforms("sljtest", &value);
     let cpu = &value["cpus"][0];
     let bins = cpu["bins"].as_array().unwrap();

@@ -89,11 +89,14 @@ impl Controls {
         }
     }
 
+    fn on(&mut self) -> Option<bool> {
+        self.tracing_on.read().ok().map(|text| text.trim() == "1")
+    }
+
     /// The files that have another value, or cannot be read.
     pub(super) fn changed(&mut self, instance: &Instance, depth: Depth) -> Vec<String> {
         let mut changed = Vec::new();
-        let on = self.tracing_on.read().ok().map(|text| text.trim() == "1");
-        if on != Some(self.is_on) {
+        if self.on() != Some(self.is_on) {
             changed.push(ON.to_owned());
         }
         if depth >= Depth::Instance && enabled(instance).as_ref() != Some(&self.events) {
@@ -122,7 +125,7 @@ impl Controls {
         instance: &Instance,
         written: &mut BTreeSet<String>,
     ) -> Result<Vec<String>, TraceError> {
-        let changed = self.changed(instance, Depth::Events);
+        let mut changed = self.changed(instance, Depth::Events);
         for (file, text) in self.general.iter().chain(&self.of_events) {
             if changed.contains(file) {
                 written.insert(file.clone());
@@ -141,6 +144,10 @@ impl Controls {
         }
         for event in now.difference(&self.events) {
             write(switch(event), "0")?;
+        }
+        // Another process may have written to it while the other files were read, and our write hides its own.
+        if self.on() != Some(self.is_on) && !changed.iter().any(|file| file == ON) {
+            changed.push(ON.to_owned());
         }
         write(ON.to_owned(), if self.is_on { "1" } else { "0" })?;
         Ok(changed)

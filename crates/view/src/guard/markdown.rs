@@ -1,8 +1,8 @@
 //! The series as Markdown, for the summary page of a build.
 
 use super::words;
-use crate::markdown::cell;
 use crate::number::percent;
+use crate::report::cell;
 use jitterscope_analyze::guard::{Contamination, Series};
 
 /// A title, the headline, and a table of all iterations.

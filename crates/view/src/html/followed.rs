@@ -1,83 +1,26 @@
 //! The time of followed threads.
 
-use super::markup::{Cell, Head, Markup};
+use super::markup::Markup;
 use crate::chart::shares::{self, Whole};
-use crate::number::{count, percent_cell};
-use crate::text::threads::{by_loss, name, share};
-use crate::words;
+use crate::style::Style;
+use crate::text::Page;
+use crate::text::threads::{by_loss, name, render as threads, share};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
+use jitterscope_model::{Nanos, ThreadAccount};
 
-/// The number of threads shown at first.
-const FEW: usize = 16;
-/// The number of threads with a list of what ran instead.
-const BLOCKS: usize = 8;
-const INSTEAD: usize = 12;
+/// The number of threads in the chart.
+const DRAWN: usize = 16;
 
 pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     if summary.threads.is_empty() {
         return;
     }
     body.section("threads", "Threads");
-    let threads = by_loss(summary);
-    let heads = [
-        Head::Number("pid"),
-        Head::Text("name"),
-        Head::Text("CPUs"),
-        Head::Number("running in all"),
-        Head::Number("waiting"),
-        Head::Number("preempted"),
-        Head::Number("of it interrupted"),
-        Head::Number("stopped"),
-        Head::Number("blocked"),
-        Head::Number("unknown"),
-        Head::Number("migrations"),
-        Head::Number("longest wait"),
-    ];
-    let row = |thread: &&ThreadAccount| {
-        let cell = |part: Nanos| Cell::Number(percent_cell(share(part, thread)));
-        let cpus: CpuSet = thread.cpus.iter().map(|share| share.cpu).collect();
-        vec![
-            Cell::Number(thread.tid.to_string()),
-            Cell::Text(name(thread)),
-            Cell::Text(cpus.to_string()),
-            cell(thread.running_ns),
-            cell(thread.waiting_ns),
-            cell(thread.preempted_ns),
-            cell(thread.interrupted_ns),
-            cell(thread.stopped_ns),
-            cell(thread.blocked_ns),
-            cell(thread.unknown_ns),
-            Cell::Number(count(thread.migrations)),
-            Cell::Number(thread.longest_wait_ns.to_string()),
-        ]
-    };
-    let (first, rest) = threads.split_at(threads.len().min(FEW));
-    picture(body, first);
-    body.table(
-        "Shares of the time that each was followed",
-        &heads,
-        first.iter().map(row).collect(),
-    );
-    if !rest.is_empty() {
-        body.details(
-            &format!("{} more threads, which lost less", rest.len()),
-            |body| {
-                body.table(
-                    "Threads that lost less",
-                    &heads,
-                    rest.iter().map(row).collect(),
-                );
-            },
-        );
-    }
-    for thread in threads
-        .iter()
-        .take(BLOCKS)
-        .filter(|thread| !thread.ran_instead.is_empty())
-    {
-        instead(body, thread);
-    }
+    let all = by_loss(summary);
+    picture(body, &all[..all.len().min(DRAWN)]);
+    let mut page = Page::new(Style::default());
+    threads(&mut page, "By time lost", summary);
+    page.into_report().html(body);
     body.end();
 }
 
@@ -111,41 +54,4 @@ fn picture(body: &mut Markup, threads: &[&ThreadAccount]) {
         &threads.iter().map(whole).collect::<Vec<_>>(),
     );
     body.chart(None, &drawn);
-}
-
-fn instead(body: &mut Markup, thread: &ThreadAccount) {
-    let caption = format!("What ran instead of {} (pid {})", name(thread), thread.tid);
-    ran(body, &caption, &thread.ran_instead);
-}
-
-/// What had the CPU instead, by time.
-pub(super) fn ran(body: &mut Markup, caption: &str, all: &[RanInstead]) {
-    if all.is_empty() {
-        return;
-    }
-    let heads = [
-        Head::Text("what"),
-        Head::Number("times"),
-        Head::Number("total"),
-        Head::Number("mean"),
-        Head::Number("longest"),
-    ];
-    let row = |ran: &RanInstead| {
-        let detail = words::detail(&ran.subject, ran.threads);
-        let mut what = vec![words::kind_and_name(&ran.subject)];
-        what.extend(Some(detail).filter(|detail| !detail.is_empty()));
-        vec![
-            Cell::Lines(what),
-            Cell::Number(count(ran.count)),
-            Cell::Number(ran.total_ns.to_string()),
-            Cell::Number(ran.average_ns().to_string()),
-            Cell::Number(ran.max_ns.to_string()),
-        ]
-    };
-    let by_program = RanInstead::by_program(all);
-    body.table(
-        caption,
-        &heads,
-        by_program.iter().take(INSTEAD).map(row).collect(),
-    );
 }

@@ -4,10 +4,10 @@ use crate::chart::escaped;
 
 /// A page under construction, or a piece of one.
 #[derive(Default)]
-pub(super) struct Markup(String);
+pub(crate) struct Markup(String);
 
 /// A cell of a table.
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Text(String),
     /// Aligned to the right, with digits of equal width.
     Number(String),
@@ -22,38 +22,42 @@ pub(super) enum Cell {
         text: String,
     },
     Lines(Vec<String>),
+    /// Text in the colour of a gain.
+    Good(String),
+    /// Text in the colour of a loss.
+    Bad(String),
 }
 
 /// The alignment of a column's head.
 #[derive(Clone, Copy)]
-pub(super) enum Head<'h> {
+pub(crate) enum Head<'h> {
     Text(&'h str),
     Number(&'h str),
 }
 
 impl Markup {
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.0
     }
 
-    pub(super) fn raw(&mut self, markup: &'static str) -> &mut Markup {
+    pub(crate) fn raw(&mut self, markup: &'static str) -> &mut Markup {
         self.0.push_str(markup);
         self
     }
 
     /// Adds markup that this program escaped already.
-    pub(super) fn piece(&mut self, piece: &str) -> &mut Markup {
+    pub(crate) fn piece(&mut self, piece: &str) -> &mut Markup {
         self.0.push_str(piece);
         self
     }
 
-    pub(super) fn text(&mut self, text: &str) -> &mut Markup {
+    pub(crate) fn text(&mut self, text: &str) -> &mut Markup {
         self.0.push_str(&escaped(text));
         self
     }
 
     /// Adds an element with text in it: the tag in `open` may have attributes.
-    pub(super) fn element(
+    pub(crate) fn element(
         &mut self,
         open: &'static str,
         text: &str,
@@ -63,7 +67,7 @@ impl Markup {
     }
 
     /// Begins a section with a linkable heading; [`Markup::end`] ends it.
-    pub(super) fn section(&mut self, id: &'static str, heading: &str) -> &mut Markup {
+    pub(crate) fn section(&mut self, id: &'static str, heading: &str) -> &mut Markup {
         self.raw("<section id=\"")
             .raw(id)
             .raw("\">\n<h2>")
@@ -71,18 +75,18 @@ impl Markup {
             .raw("</h2>\n")
     }
 
-    pub(super) fn end(&mut self) -> &mut Markup {
+    pub(crate) fn end(&mut self) -> &mut Markup {
         self.raw("</section>\n")
     }
 
     /// Adds an explanatory paragraph.
-    pub(super) fn note(&mut self, text: &str) -> &mut Markup {
+    pub(crate) fn note(&mut self, text: &str) -> &mut Markup {
         self.element("<p class=\"note\">", text, "</p>\n")
     }
 
     /// Adds a chart, by the name that the page's script uses. In a narrow window it is small, and larger while it has
     /// the focus (`page.css`).
-    pub(super) fn chart(&mut self, name: Option<&'static str>, svg: &str) -> &mut Markup {
+    pub(crate) fn chart(&mut self, name: Option<&'static str>, svg: &str) -> &mut Markup {
         self.raw("<figure class=\"wide\" tabindex=\"0\"");
         if let Some(name) = name {
             self.raw(" data-chart=\"").raw(name).raw("\"");
@@ -98,7 +102,7 @@ impl Markup {
     }
 
     /// Adds a table that scrolls on its own if it is too wide.
-    pub(super) fn table(
+    pub(crate) fn table(
         &mut self,
         caption: &str,
         heads: &[Head<'_>],
@@ -131,6 +135,8 @@ impl Markup {
         match cell {
             Cell::Text(text) => self.element("<td>", &text, "</td>"),
             Cell::Number(text) => self.element("<td class=\"n\">", &text, "</td>"),
+            Cell::Good(text) => self.element("<td class=\"good\">", &text, "</td>"),
+            Cell::Bad(text) => self.element("<td class=\"bad\">", &text, "</td>"),
             Cell::Stall { id, text } => self
                 .raw("<td data-stall=\"")
                 .text(&id.to_string())
@@ -154,7 +160,7 @@ impl Markup {
     }
 
     /// Adds a closed block that opens on a click, or for printing.
-    pub(super) fn details(
+    pub(crate) fn details(
         &mut self,
         summary: &str,
         inside: impl FnOnce(&mut Markup),
@@ -165,7 +171,7 @@ impl Markup {
     }
 
     /// Adds names and their texts.
-    pub(super) fn facts<'f>(
+    pub(crate) fn facts<'f>(
         &mut self,
         facts: impl IntoIterator<Item = (&'f str, String)>,
     ) -> &mut Markup {
@@ -198,6 +204,8 @@ mod tests {
                 text: evil.into(),
             },
             Cell::Lines(vec![evil.into(), evil.into()]),
+            Cell::Good(evil.into()),
+            Cell::Bad(evil.into()),
         ];
         page.section("x", evil)
             .note(evil)

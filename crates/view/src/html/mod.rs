@@ -13,7 +13,7 @@ mod facts;
 mod followed;
 mod frames;
 mod index;
-mod markup;
+pub(crate) mod markup;
 mod messages;
 mod packing;
 mod policy;

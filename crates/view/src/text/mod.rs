@@ -7,7 +7,7 @@ mod culprits;
 pub(crate) mod headline;
 mod over_time;
 mod page;
-mod passive;
+pub(crate) mod passive;
 mod percentiles;
 pub(crate) mod periods;
 pub(crate) mod price;
@@ -19,13 +19,14 @@ mod worst;
 
 pub use brief::{Next, Step, brief};
 pub(crate) use brief::{message_headline, messages};
-pub(crate) use page::{Page, Statement};
+pub(crate) use page::Page;
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
 
 pub use headline::unproven;
 
 use crate::lines::short_cpus_text;
+use crate::report::{Fact, Report};
 use crate::style::Style;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, ProbeKind};
@@ -33,9 +34,9 @@ use jitterscope_model::{CpuSet, ProbeKind};
 /// With more CPUs than this, the report has a table of CPUs and percentiles of the total.
 const FEW_CPUS: usize = 4;
 
-/// The whole report, each line within `style`'s width.
+/// The whole report. Its tables are laid out for `style`.
 #[must_use]
-pub fn render(summary: &RunSummary, style: Style) -> String {
+pub fn render(summary: &RunSummary, style: Style) -> Report {
     match ProbeKind::from_word(&summary.probe.kind) {
         Some(ProbeKind::Attach) => return followed(summary, style),
         Some(ProbeKind::Passive) => return watched(summary, style),
@@ -67,11 +68,11 @@ pub fn render(summary: &RunSummary, style: Style) -> String {
     }
     trust::render(&mut page, summary);
     page.warnings(summary);
-    page.into_text()
+    page.into_report()
 }
 
 /// The report on followed threads, without a probe's measurement.
-fn followed(summary: &RunSummary, style: Style) -> String {
+fn followed(summary: &RunSummary, style: Style) -> Report {
     let mut page = Page::new(style);
     headline::title(&mut page, summary, &CpuSet::new());
     page.line("");
@@ -86,12 +87,12 @@ fn followed(summary: &RunSummary, style: Style) -> String {
     worst::render(&mut page, summary);
     trust::of_followed(&mut page, summary);
     page.warnings(summary);
-    page.into_text()
+    page.into_report()
 }
 
 /// The measurement in sentences: those at the beginning of a report.
-pub(crate) fn verdict(summary: &RunSummary) -> Vec<Statement> {
-    let mut page = Page::gathering();
+pub(crate) fn verdict(summary: &RunSummary) -> Vec<Fact> {
+    let mut page = Page::new(Style::default());
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     let kind = ProbeKind::from_word(&summary.probe.kind);
     match (&summary.wakeup, &summary.pipeline) {
@@ -104,22 +105,22 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Statement> {
         }
         _ => headline::stolen(&mut page, summary, &cpus),
     }
-    page.into_statements()
+    page.into_report().statements()
 }
 
 /// The basis of the verdicts, fact by fact.
-pub(crate) fn trust(summary: &RunSummary) -> Vec<Statement> {
-    let mut page = Page::gathering();
+pub(crate) fn trust(summary: &RunSummary) -> Vec<Fact> {
+    let mut page = Page::new(Style::default());
     match summary.probe.cpus.is_empty() {
         true if !summary.passive.is_empty() => trust::of_watched(&mut page, summary),
         true => trust::of_followed(&mut page, summary),
         false => trust::render(&mut page, summary),
     }
-    page.into_statements()
+    page.into_report().statements()
 }
 
 /// The report on watched CPUs: their owners, and what was stolen by which culprits.
-fn watched(summary: &RunSummary, style: Style) -> String {
+fn watched(summary: &RunSummary, style: Style) -> Report {
     let mut page = Page::new(style);
     let cpus: CpuSet = summary.passive.iter().map(|cpu| cpu.cpu).collect();
     headline::title(&mut page, summary, &cpus);
@@ -132,5 +133,5 @@ fn watched(summary: &RunSummary, style: Style) -> String {
     worst::render(&mut page, summary);
     trust::of_watched(&mut page, summary);
     page.warnings(summary);
-    page.into_text()
+    page.into_report()
 }

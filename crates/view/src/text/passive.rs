@@ -3,7 +3,8 @@
 use super::{Page, short_cpus_text, threads};
 use crate::ended::ended_early;
 use crate::number::{count, percent, percent_cell, span};
-use crate::style::{Tone, fit, tame};
+use crate::report::{Cell, Column, Row, Table};
+use crate::style::{Tone, tame};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{BelongingThread, CpuSet, Nanos, PassiveCpu};
 
@@ -16,12 +17,17 @@ const NAMED: usize = 4;
 /// A share of time above which the verdict is red.
 const BAD: f64 = 0.01;
 
-/// The verdict in a sentence or two, the table of all CPUs by loss, then individual CPUs.
+/// The verdict in a sentence or two, then the CPUs.
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
-    let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
-    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
     page.line("");
     headline(page, summary);
+    cpus(page, summary);
+}
+
+/// The table of all CPUs by loss, then individual CPUs.
+pub(crate) fn cpus(page: &mut Page, summary: &RunSummary) {
+    let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
+    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
     if cpus.len() > 1 {
         table(page, &cpus);
     }
@@ -128,35 +134,43 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
 
 fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
     page.heading("CPU BY CPU", "shares of the time that each was watched");
-    let head = "  cpu   running  interr.  waiting   beside     idle  unknown     worst  owner";
-    page.line(
-        &page
-            .style
-            .paint(Tone::Dim, &fit(head, page.style.columns())),
-    );
-    for cpu in cpus.iter().take(ROWS) {
-        let cell = |part: Nanos| percent_cell(share(part, cpu));
-        let numbers = format!(
-            "{:>5}  {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}  ",
-            cpu.cpu.to_string(),
-            cell(cpu.running_ns),
-            cell(cpu.interrupted_ns),
-            cell(cpu.waiting_ns),
-            cell(cpu.beside_ns),
-            cell(cpu.idle_ns),
-            cell(cpu.unknown_ns),
-            cpu.longest_ns.to_string(),
-        );
-        let room = page.style.columns().saturating_sub(numbers.len());
-        page.line(&format!("{numbers}{}", fit(&names(cpu), room)));
-    }
-    if cpus.len() > ROWS {
-        let text = format!(
-            "{} more CPUs, which lost less (--json lists them)",
-            cpus.len() - ROWS
-        );
-        page.prose(Some(Tone::Dim), 2, &text);
-    }
+    let row = |(at, cpu): (usize, &&PassiveCpu)| {
+        let cell = |part: Nanos| Cell::from(percent_cell(share(part, cpu)));
+        Row {
+            aside: at >= ROWS,
+            ..Row::from([
+                cpu.cpu.to_string().into(),
+                cell(cpu.running_ns),
+                cell(cpu.interrupted_ns),
+                cell(cpu.waiting_ns),
+                cell(cpu.beside_ns),
+                cell(cpu.idle_ns),
+                cell(cpu.unknown_ns),
+                count(cpu.stretches).into(),
+                count(cpu.page_faults).into(),
+                cpu.longest_ns.to_string().into(),
+                names(cpu).into(),
+            ])
+        }
+    };
+    page.table(Table {
+        title: "CPUs, those that lost most first".into(),
+        columns: vec![
+            Column::number("CPU"),
+            Column::number("running"),
+            Column::number("interrupted"),
+            Column::number("waiting"),
+            Column::number("beside"),
+            Column::number("idle"),
+            Column::number("unknown").of_rank(1),
+            Column::number("times taken").of_rank(2),
+            Column::number("page faults").of_rank(3),
+            Column::number("longest"),
+            Column::text("owner"),
+        ],
+        rows: cpus.iter().enumerate().map(row).collect(),
+        aside: "which lost less",
+    });
 }
 
 fn name(thread: &BelongingThread) -> String {
@@ -242,6 +256,8 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
         );
         page.prose(None, 2, &text);
     }
-    threads::instead(page, &cpu.ran_instead, "ran instead");
-    threads::instead(page, &cpu.ran_beside, "ran while it slept");
+    let title = format!("What ran instead on CPU {}", cpu.cpu);
+    threads::instead(page, &cpu.ran_instead, title, "ran instead");
+    let title = format!("What ran on CPU {} while its owner slept", cpu.cpu);
+    threads::instead(page, &cpu.ran_beside, title, "ran while it slept");
 }

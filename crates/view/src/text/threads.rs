@@ -2,18 +2,19 @@
 
 use super::Page;
 use crate::number::{count, percent, percent_cell, span, times};
-use crate::style::{Style, Tone, fit, tame};
+use crate::report::{Cell, Column, Row, Table};
+use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, Nanos, RanInstead, ThreadAccount};
+use jitterscope_model::{CpuSet, CpuShare, Nanos, RanInstead, ThreadAccount};
 
 /// The number of threads in the table; JSON has all.
 const ROWS: usize = 24;
 /// The number of threads shown one by one.
 const BLOCKS: usize = 6;
-/// The number of lines about what ran instead of a thread.
+/// The number of rows about what ran instead of a thread.
 const INSTEAD: usize = 8;
-/// The number of lines about the CPUs of a thread.
+/// The number of rows about the CPUs of a thread.
 const CPUS: usize = 8;
 
 /// The table of all threads by lost time, then individual threads.
@@ -21,31 +22,56 @@ pub(crate) fn render(page: &mut Page, heading: &str, summary: &RunSummary) {
     if summary.threads.is_empty() {
         return;
     }
-    let mut threads = by_loss(summary);
+    let threads = by_loss(summary);
     page.heading(heading, "shares of the time that each was followed");
-    page.line(&head(page.style));
-    let all = threads.len();
-    // Threads that never wanted a CPU share one line.
-    threads.retain(|thread| !idle(thread));
-    for thread in threads.iter().take(ROWS) {
-        row(page, thread);
-    }
-    if all > threads.len() {
-        page.prose(
-            Some(Tone::Dim),
-            2,
-            &format!("{} that never ran", all - threads.len()),
-        );
-    }
-    if threads.len() > ROWS {
-        let text = format!(
-            "{} more threads, which lost less (--json lists them)",
-            threads.len() - ROWS
-        );
-        page.prose(Some(Tone::Dim), 2, &text);
-    }
-    for thread in threads.iter().take(BLOCKS) {
+    page.table(table(&threads, ROWS));
+    let busy = threads.iter().filter(|thread| !idle(thread));
+    for thread in busy.take(BLOCKS) {
         block(page, thread);
+    }
+}
+
+/// The threads; `shown` of those that wanted a CPU appear in short views.
+pub(super) fn table(threads: &[&ThreadAccount], shown: usize) -> Table {
+    let row = |(at, thread): (usize, &&ThreadAccount)| {
+        let cell = |part: Nanos| Cell::from(percent_cell(share(part, thread)));
+        let cpus: CpuSet = thread.cpus.iter().map(|share| share.cpu).collect();
+        Row {
+            aside: at >= shown || idle(thread),
+            ..Row::from([
+                name(thread).into(),
+                thread.tid.to_string().into(),
+                cpus.to_string().into(),
+                cell(thread.running_ns),
+                cell(thread.waiting_ns),
+                cell(thread.preempted_ns),
+                cell(thread.interrupted_ns),
+                cell(thread.stopped_ns),
+                cell(thread.blocked_ns),
+                cell(thread.unknown_ns),
+                count(thread.migrations).into(),
+                thread.longest_wait_ns.to_string().into(),
+            ])
+        }
+    };
+    Table {
+        title: "Threads, those that lost most first".into(),
+        columns: vec![
+            Column::text("thread"),
+            Column::number("tid"),
+            Column::number("CPUs"),
+            Column::number("running"),
+            Column::number("waiting"),
+            Column::number("preempted").of_rank(2),
+            Column::number("interrupted"),
+            Column::number("stopped").of_rank(4),
+            Column::number("blocked"),
+            Column::number("unknown").of_rank(3),
+            Column::number("migrations").of_rank(5),
+            Column::number("longest wait"),
+        ],
+        rows: threads.iter().enumerate().map(row).collect(),
+        aside: "which lost less or never ran",
     }
 }
 
@@ -90,14 +116,6 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// The heads of [`row`]'s columns.
-pub(super) fn head(style: Style) -> String {
-    style.paint(
-        Tone::Dim,
-        "    tid  name             CPUs   running  waiting  blocked  interr. longest wait",
-    )
-}
-
 /// The time in which it was runnable and did not run.
 pub(crate) fn lost(thread: &ThreadAccount) -> Nanos {
     thread.waiting_ns + thread.interrupted_ns
@@ -128,24 +146,6 @@ pub(crate) fn name(thread: &ThreadAccount) -> String {
     }
 }
 
-/// A thread in a line.
-pub(super) fn row(page: &mut Page, thread: &ThreadAccount) {
-    let cell = |part: Nanos| percent_cell(share(part, thread));
-    let cpus: CpuSet = thread.cpus.iter().map(|share| share.cpu).collect();
-    let line = format!(
-        "{:>7}  {:<15}  {:<6} {:>7} {:>8} {:>8} {:>8} {:>12}",
-        thread.tid,
-        fit(&name(thread), 15),
-        fit(&cpus.to_string(), 6),
-        cell(thread.running_ns),
-        cell(thread.waiting_ns),
-        cell(thread.blocked_ns),
-        cell(thread.interrupted_ns),
-        thread.longest_wait_ns.to_string(),
-    );
-    page.line(&line);
-}
-
 fn block(page: &mut Page, thread: &ThreadAccount) {
     let title = format!("{} {}", thread.tid, name(thread));
     let mut remark = format!("followed for {}", span(thread.followed_ns()));
@@ -155,7 +155,7 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
         (false, true) => remark += ", to its end",
         (false, false) => {}
     }
-    page.heading(&title, &remark);
+    page.name(&title, &remark);
     let text = format!(
         "Put on a CPU {}, {} voluntary and {} involuntary switches, {}, {}.",
         times(thread.runs),
@@ -186,64 +186,67 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
         page.prose(Some(Tone::Warning), 2, &text);
     }
     if thread.cpus.len() > 1 {
-        for cpu in thread.cpus.iter().take(CPUS) {
-            let line = format!(
-                "{:>12}  [{:03}]  {:>10}",
-                count(cpu.runs),
-                cpu.cpu.0,
-                cpu.running_ns.to_string()
-            );
-            page.line(&line);
-        }
-        if thread.cpus.len() > CPUS {
-            page.prose(
-                Some(Tone::Dim),
-                12,
-                &format!("{} more CPUs", thread.cpus.len() - CPUS),
-            );
-        }
+        page.table(cpus(thread));
     }
-    instead(page, &thread.ran_instead, "ran instead");
+    let title = format!("What ran instead of {} (tid {})", name(thread), thread.tid);
+    instead(page, &thread.ran_instead, title, "ran instead");
 }
 
-/// Count, shortest, mean and longest for each culprit that ran instead of the thread.
-pub(super) fn instead(page: &mut Page, ran: &[RanInstead], what: &str) {
+fn cpus(thread: &ThreadAccount) -> Table {
+    let row = |(at, share): (usize, &CpuShare)| Row {
+        aside: at >= CPUS,
+        ..Row::from([
+            share.cpu.to_string().into(),
+            count(share.runs).into(),
+            share.running_ns.to_string().into(),
+        ])
+    };
+    Table {
+        title: format!("CPUs of {} (tid {})", name(thread), thread.tid),
+        columns: vec![
+            Column::text("CPU"),
+            Column::number("times put there"),
+            Column::number("running"),
+        ],
+        rows: thread.cpus.iter().enumerate().map(row).collect(),
+        aside: "where it ran less",
+    }
+}
+
+/// Count, shortest, mean and longest for each culprit that ran instead; `head` is the head of their column.
+pub(super) fn instead(page: &mut Page, ran: &[RanInstead], title: String, head: &str) {
     let ran = RanInstead::by_program(ran);
     if ran.is_empty() {
         return;
     }
-    let head = format!("       count      min      avg      max     total  {what}");
-    page.line(&page.style.paint(Tone::Dim, &head));
-    for one in ran.iter().take(INSTEAD) {
-        let numbers = format!(
-            "{:>12} {:>8} {:>8} {:>8} {:>9}  ",
-            count(one.count),
-            one.min_ns.to_string(),
-            one.average_ns().to_string(),
-            one.max_ns.to_string(),
-            one.total_ns.to_string(),
-        );
-        let room = page.style.columns().saturating_sub(numbers.len());
+    let row = |(at, one): (usize, &RanInstead)| {
         let detail = words::detail(&one.subject, one.threads);
-        let detail = if detail.is_empty() {
-            detail
-        } else {
-            format!("  {detail}")
-        };
-        let what = fit(
-            &format!("{}{detail}", words::kind_and_name(&one.subject)),
-            room,
-        );
-        page.line(&format!("{numbers}{what}"));
-    }
-    if ran.len() > INSTEAD {
-        let rest: Nanos = ran.iter().skip(INSTEAD).map(|one| one.total_ns).sum();
-        let text = format!(
-            "{} more, {rest} together (--json lists them)",
-            ran.len() - INSTEAD
-        );
-        page.prose(Some(Tone::Dim), 12, &text);
-    }
+        let gap = if detail.is_empty() { "" } else { "  " };
+        Row {
+            aside: at >= INSTEAD,
+            ..Row::from([
+                format!("{}{gap}{detail}", words::kind_and_name(&one.subject)).into(),
+                count(one.count).into(),
+                one.min_ns.to_string().into(),
+                one.average_ns().to_string().into(),
+                one.max_ns.to_string().into(),
+                one.total_ns.to_string().into(),
+            ])
+        }
+    };
+    page.table(Table {
+        title,
+        columns: vec![
+            Column::text(head),
+            Column::number("count"),
+            Column::number("min"),
+            Column::number("mean"),
+            Column::number("max"),
+            Column::number("total"),
+        ],
+        rows: ran.iter().enumerate().map(row).collect(),
+        aside: "which took less",
+    });
 }
 
 /// The text on time in which threads were stopped.

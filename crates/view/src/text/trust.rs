@@ -4,12 +4,10 @@ use super::Page;
 use crate::lines::cpus_text;
 use crate::number::{bytes, count, percent, percent_down, rate};
 use crate::sources::source_words;
-use crate::style::{Tone, wrap};
+use crate::style::Tone;
 use jitterscope_analyze::{AttributionSummary, RunSummary, Trust, WakeupSummary};
 use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
 
-/// The width of the names of facts.
-const NAME: usize = 14;
 /// The least share of events inside stalls at which the correlation is sound.
 pub(super) const SOUND: f64 = 0.999;
 /// The coverage from which nothing was missed.
@@ -19,10 +17,10 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
     let trust = &summary.trust;
     match &summary.wakeup {
-        Some(wakeup) => fact(page, None, "probe", &sleeper(wakeup, trust)),
+        Some(wakeup) => page.fact(None, "probe", &sleeper(wakeup, trust)),
         None => probe(page, trust),
     }
-    fact(page, None, "clock", &clock(summary));
+    page.fact(None, "clock", &clock(summary));
     if let Some(attribution) = &summary.attribution {
         if attribution.stalls > 0 {
             let what = if summary.wakeup.is_some() {
@@ -38,14 +36,13 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         }
     }
     losses(page, summary);
-    fact(
-        page,
+    page.fact(
         trust.helpers_on_measured.then_some(Tone::Warning),
         "own noise",
         &noise(trust),
     );
     price(page, trust);
-    fact(page, None, "raw trace", &raw_trace(trust));
+    page.fact(None, "raw trace", &raw_trace(trust));
     limited(page, summary);
 }
 
@@ -67,7 +64,7 @@ fn limited(page: &mut Page, summary: &RunSummary) {
             source.status.as_str(),
             words.reason.trim_end_matches('.')
         );
-        fact(page, None, if at == 0 { "sources" } else { "" }, &text);
+        page.fact(None, if at == 0 { "sources" } else { "" }, &text);
     }
 }
 
@@ -77,7 +74,7 @@ pub(super) fn of_watched(page: &mut Page, summary: &RunSummary) {
     let text = "not visible passively: the way into the kernel before a record and out of it after one, \
                 stalls without any record (hypervisor, firmware), and the time of page faults; 'record' \
                 with a probe measures those";
-    fact(page, None, "no probe", text);
+    page.fact(None, "no probe", text);
     without_probe(page, summary);
 }
 
@@ -89,35 +86,21 @@ pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
 
 fn without_probe(page: &mut Page, summary: &RunSummary) {
     let trust = &summary.trust;
-    fact(page, None, "clock", &clock(summary));
+    page.fact(None, "clock", &clock(summary));
     if let Some(attribution) = &summary.attribution
         && attribution.stalls > 0
     {
         explained(page, "stalled time", attribution, trust);
     }
     losses(page, summary);
-    fact(
-        page,
+    page.fact(
         trust.helpers_on_measured.then_some(Tone::Warning),
         "own noise",
         &noise(trust),
     );
     price(page, trust);
-    fact(page, None, "raw trace", &raw_trace(trust));
+    page.fact(None, "raw trace", &raw_trace(trust));
     limited(page, summary);
-}
-
-/// A name and its text, wrapped and aligned.
-fn fact(page: &mut Page, tone: Option<Tone>, name: &str, text: &str) {
-    if page.gathers(name, tone, text) {
-        return;
-    }
-    let room = page.style.columns() - NAME - 2;
-    for (at, line) in wrap(text, room).into_iter().enumerate() {
-        let name = format!("  {:<NAME$}", if at == 0 { name } else { "" });
-        let line = tone.map_or(line.clone(), |tone| page.style.paint(tone, &line));
-        page.line(&format!("{}{line}", page.style.paint(Tone::Dim, &name)));
-    }
 }
 
 fn probe(page: &mut Page, trust: &Trust) {
@@ -130,7 +113,7 @@ fn probe(page: &mut Page, trust: &Trust) {
         _ => "nothing was measured".into(),
     };
     let sound = trust.coverage >= COVERED;
-    fact(page, (!sound).then_some(Tone::Warning), "probe", &text);
+    page.fact((!sound).then_some(Tone::Warning), "probe", &text);
 }
 
 /// The sleeping probe, and what it cannot show.
@@ -172,13 +155,12 @@ fn explained(page: &mut Page, what: &str, attribution: &AttributionSummary, trus
             count(trust.cost_samples)
         );
     }
-    fact(page, None, "explained", &text);
+    page.fact(None, "explained", &text);
 }
 
 fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nanos) {
     let Some(inside) = attribution.events_in_gaps_fraction else {
-        return fact(
-            page,
+        return page.fact(
             None,
             "correlation",
             "no kernel event was recorded on a measured CPU",
@@ -200,8 +182,7 @@ fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nan
             count(attribution.events_too_short)
         );
     }
-    fact(
-        page,
+    page.fact(
         (inside < SOUND).then_some(Tone::Warning),
         "correlation",
         &text,
@@ -216,7 +197,7 @@ fn losses(page: &mut Page, summary: &RunSummary) {
         trust.senders_dropped,
     ) == (0, 0, 0)
     {
-        return fact(page, None, "losses", "none");
+        return page.fact(None, "losses", "none");
     }
     let mut parts = Vec::new();
     if trust.dropped_records > 0 {
@@ -244,7 +225,7 @@ fn losses(page: &mut Page, summary: &RunSummary) {
             count(trust.senders_dropped)
         ));
     }
-    fact(page, Some(Tone::Warning), "losses", &parts.join("; "));
+    page.fact(Some(Tone::Warning), "losses", &parts.join("; "));
 }
 
 fn noise(trust: &Trust) -> String {
@@ -280,7 +261,7 @@ fn noise(trust: &Trust) -> String {
 
 fn price(page: &mut Page, trust: &Trust) {
     if let Some(price) = &trust.price {
-        fact(page, None, "tracing cost", &super::price::text(price));
+        page.fact(None, "tracing cost", &super::price::text(price));
     }
 }
 

@@ -1,9 +1,10 @@
 //! A report and a page of one run agree.
 
+use crate::full_text;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_store::RunReader;
 use jitterscope_view::html::{self, Page};
-use jitterscope_view::{Style, Wanted, load_drawn, text};
+use jitterscope_view::{Style, Wanted, load_drawn};
 use std::path::Path;
 
 /// The text of a piece of a page.
@@ -49,7 +50,7 @@ fn the_page_begins_as_the_report_does_and_names_the_same_culprits() {
             redact: false,
         };
         let run = load_drawn(&reader, wanted).unwrap();
-        let report = words(&text::render(&run.summary, Style::default()));
+        let report = words(&full_text(&run.summary, Style::default()));
         let html = html::render(&Page {
             run: &run,
             frames: &[],

@@ -124,7 +124,7 @@ fn threads_have_their_rows_where_there_is_room() {
             },
         );
         text.lines()
-            .filter(|line| line.contains("  worker"))
+            .filter(|line| line.starts_with("worker"))
             .count()
     };
     assert!(rows(24) < 3 && rows(50) == 3);

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use crate::full_text;
 use common::{
     Scenario, busy, interrupt, late, of_class, part, sent_by, source, thread, timer, verdict, work,
 };
@@ -18,7 +19,7 @@ fn shown(scenario: &Scenario) -> String {
 
 fn shown_as(summary: &RunSummary, style: Style) -> String {
     one_screen(summary);
-    let plain = text::render(summary, style);
+    let plain = full_text(summary, style);
     for line in plain.lines() {
         assert!(
             unicode_width::UnicodeWidthStr::width(line) <= 80,
@@ -28,7 +29,7 @@ fn shown_as(summary: &RunSummary, style: Style) -> String {
         assert!(line.is_ascii(), "{line}");
         assert_eq!(line.trim_end(), line);
     }
-    let colored = text::render(
+    let colored = full_text(
         summary,
         Style {
             color: true,
@@ -463,7 +464,7 @@ fn eight_cpus() {
 #[test]
 fn all_of_many_cpus_when_asked() {
     let summary = many(20).summary();
-    let text = text::render(
+    let text = full_text(
         &summary,
         Style {
             all_cpus: true,
@@ -563,7 +564,7 @@ fn hostile_names_are_tamed() {
     let mut run = run.finish();
     run.manifest.label = name.into();
     run.manifest.warnings = vec![Warning::worded("x", &format!("{name} {}", "y".repeat(200)))];
-    let text = text::render(&run.summary(), Style::default());
+    let text = full_text(&run.summary(), Style::default());
     assert!(
         text.chars().all(|c| c == '\n' || !c.is_control()),
         "{text:?}"

@@ -13,3 +13,8 @@ mod knobs;
 mod many_cpus;
 mod pictures;
 mod stored;
+
+/// The whole report as a terminal shows it.
+fn full_text(summary: &jitterscope_analyze::RunSummary, style: jitterscope_view::Style) -> String {
+    jitterscope_view::text::render(summary, style).terminal(style)
+}

@@ -1,6 +1,7 @@
 //! A simulated machine of 256 CPUs: the recorded pages of one CPU are copied to all, each slightly later than the one
 //! before. They are stored, attributed and reported like a real run.
 
+use crate::full_text;
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{Attribution, CpuId, CulpritKind, DrainTurn, Stall, StallId, Ticks};
@@ -201,7 +202,7 @@ fn each_of_256_cpus_is_attributed_and_the_report_stays_readable() {
 /// The report is little longer than that of one CPU.
 fn readable(summary: &RunSummary, of_one: &RunSummary) {
     let lines = |summary: &RunSummary, style| {
-        let text = text::render(summary, style);
+        let text = full_text(summary, style);
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
@@ -215,7 +216,7 @@ fn readable(summary: &RunSummary, of_one: &RunSummary) {
     assert!(
         many <= one + 40,
         "{many} lines, of one CPU {one}:\n{}",
-        text::render(summary, Style::default())
+        full_text(summary, Style::default())
     );
     let brief = text::brief(summary, &text::Next::default(), Style::default());
     assert!(
@@ -223,7 +224,7 @@ fn readable(summary: &RunSummary, of_one: &RunSummary) {
         "{brief}"
     );
     // All CPUs, if requested.
-    let whole = text::render(
+    let whole = full_text(
         summary,
         Style {
             all_cpus: true,

@@ -2,12 +2,13 @@
 
 use crate::common;
 
+use crate::full_text;
 use common::{Scenario, busy, late};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{RowSummer, RowSums, RowsOf, SummaryBuilder};
 use jitterscope_model::{Row, Sink};
 use jitterscope_store::{RunReader, RunWriter, StoreError, StoredRow, add_summary};
-use jitterscope_view::{Style, json, list, load, load_periods, load_worst, text};
+use jitterscope_view::{Style, json, list, load, load_periods, load_worst};
 use std::path::{Path, PathBuf};
 
 fn store(scenario: &Scenario, dir: &Path) -> PathBuf {
@@ -124,8 +125,8 @@ fn a_stored_pipeline_summary_gives_the_same_report_as_its_rows() {
     assert_eq!(kept, read);
     assert_eq!(json::render(&kept).unwrap(), json::render(&read).unwrap());
     assert_eq!(
-        text::render(&kept, Style::default()),
-        text::render(&read, Style::default())
+        full_text(&kept, Style::default()),
+        full_text(&read, Style::default())
     );
 }
 
@@ -160,8 +161,8 @@ fn a_stored_run_reports_what_its_rows_did() {
     let direct = scenario.summary();
     assert_eq!(loaded, direct);
     assert_eq!(
-        text::render(&loaded, Style::default()),
-        text::render(&direct, Style::default())
+        full_text(&loaded, Style::default()),
+        full_text(&direct, Style::default())
     );
     let value: serde_json::Value = serde_json::from_str(&json::render(&loaded).unwrap()).unwrap();
     assert_eq!(value["schema_version"], jitterscope_model::SCHEMA_VERSION);

@@ -3,9 +3,9 @@
 use super::Ranking;
 use crate::style::Tone;
 use crate::text::Page;
-use crate::text::threads::{by_loss, head, headline, idle, row};
+use crate::text::threads::{by_loss, headline, table};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{Nanos, ThreadAccount};
+use jitterscope_model::Nanos;
 
 /// `rows`: the largest number of individual threads.
 pub(super) fn render<'a>(
@@ -16,35 +16,13 @@ pub(super) fn render<'a>(
     headline(page, summary);
     super::longest(page, summary);
     if summary.threads.len() > 1 && rows > 0 {
-        table(page, &by_loss(summary), rows);
+        page.table(table(&by_loss(summary), rows));
     }
     unknown(page, summary);
     summary
         .attribution
         .as_ref()
         .and_then(|attribution| Ranking::of_culprits(summary, attribution))
-}
-
-/// The threads that lost most; threads that never wanted a CPU share one line.
-fn table(page: &mut Page, threads: &[&ThreadAccount], rows: usize) {
-    page.line("");
-    page.line(&head(page.style));
-    let busy: Vec<&ThreadAccount> = threads
-        .iter()
-        .filter(|thread| !idle(thread))
-        .copied()
-        .collect();
-    for thread in busy.iter().take(rows) {
-        row(page, thread);
-    }
-    let more = busy.len().saturating_sub(rows);
-    let idle = threads.len() - busy.len();
-    let mut rest = Vec::new();
-    rest.extend((more > 0).then(|| format!("{more} more, which lost less")));
-    rest.extend((idle > 0).then(|| format!("{idle} that never ran")));
-    if !rest.is_empty() {
-        page.prose(Some(Tone::Dim), 2, &rest.join("; "));
-    }
 }
 
 /// Time in an unknown state.
