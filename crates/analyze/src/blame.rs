@@ -4,6 +4,7 @@ use jitterscope_model::{
     Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId,
     Subject,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ const PENDING: usize = 1 << 16;
 const LEVEL: f64 = 0.99;
 
 /// The messages of a consumer that a [`Blame`] covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlameLevel {
     /// Messages above the consumer's 99th percentile, from the intended publication.
@@ -24,7 +25,7 @@ pub enum BlameLevel {
 }
 
 /// What delayed messages of one consumer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Blame {
     pub role: PipelineRole,
     pub level: BlameLevel,
@@ -41,7 +42,7 @@ pub struct Blame {
 }
 
 /// One program in one phase of the messages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlameRow {
     /// The phase in which it delayed messages.
     pub phase: Phase,

@@ -3,10 +3,11 @@
 use crate::FineNanos;
 use crate::percentiles::Percentiles;
 use jitterscope_model::{AnyVersion, CpuId, EndedEarly, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The measurements of one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CpuSummary {
     pub cpu: CpuId,
     pub tid: i32,
@@ -26,6 +27,7 @@ pub struct CpuSummary {
     pub mean_ns: Option<FineNanos>,
     /// Standard deviation of the deltas.
     pub stddev_ns: Option<FineNanos>,
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: Percentiles,
     pub max_ns: Option<Nanos>,
     /// Deltas at or above the threshold.
@@ -37,9 +39,11 @@ pub struct CpuSummary {
     /// The mean stall; null without stalls.
     pub stall_mean_ns: Option<FineNanos>,
     /// Percentiles of the stalls alone; null where fewer than ten lie above.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub stall_percentiles_ns: Percentiles,
     /// Percentiles of the wait of a random instant until the next clock read: every instant counts alike, so a long
     /// stall weighs by its length. All null for a probe that sleeps.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub instant_percentiles_ns: Percentiles,
     /// Sum of the stalls.
     pub stolen_ns: Nanos,
@@ -56,7 +60,7 @@ pub struct CpuSummary {
 }
 
 /// All CPUs together except an idle control.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TotalSummary {
     /// The number of CPUs.
     pub cpus: usize,
@@ -74,12 +78,15 @@ pub struct TotalSummary {
     pub max_ns: Option<Nanos>,
     pub max_cpu: Option<CpuId>,
     /// Percentiles of all deltas of all CPUs.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: Percentiles,
     /// The shortest stall, as its bucket in a three-digit histogram; null without stalls.
     pub stall_min_ns: Option<Nanos>,
     /// The mean stall; null without stalls.
     pub stall_mean_ns: Option<FineNanos>,
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub stall_percentiles_ns: Percentiles,
     /// Percentiles of the wait of a random instant.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub instant_percentiles_ns: Percentiles,
 }

@@ -2,10 +2,19 @@
 
 use crate::ours::RecorderThread;
 use jitterscope_model::{CpuId, ExecutionContext, KeyedMap, Name, Nanos, Subject};
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
+/// A report explains each culprit; only a stored summary leaves it out.
+fn always_explained(schema: &mut Schema) {
+    if let Some(required) = schema.get_mut("required").and_then(|of| of.as_array_mut()) {
+        required.push("explanation".into());
+    }
+}
+
 /// One culprit, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = always_explained)]
 pub struct CulpritRow {
     /// The culprit: what all its parts have in common.
     #[serde(flatten)]
@@ -21,7 +30,8 @@ pub struct CulpritRow {
     /// In the row that collects the rest of a kind, the number of culprits with rows of their own; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_apart: Option<usize>,
-    /// The explanation of the culprit; `view` fills it in.
+    /// What the culprit is, in words.
+    // `view` fills it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explanation: String,
     /// The most frequent trigger.
@@ -42,7 +52,7 @@ pub struct CulpritRow {
 }
 
 /// The trigger of a culprit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SenderRow {
     /// Whether the thread itself acted, or an interrupt or softirq on top of it.
     pub context: ExecutionContext,

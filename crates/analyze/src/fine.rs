@@ -1,12 +1,13 @@
 //! Lengths with a resolution below a nanosecond.
 
 use jitterscope_model::{Nanos, TickRate};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// A length in nanoseconds with a fraction, for values near the clock's tick: floors, means, deviations and
 /// percentiles. Rounded to a picosecond, below which nothing is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct FineNanos(pub f64);
 

@@ -3,13 +3,14 @@
 use crate::pipeline::{MESSAGE_LEVELS, TimesSummary};
 use hdrhistogram::Histogram;
 use jitterscope_model::{JournalEntry, JournalError, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The largest value of the histograms, as in the probe: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// The summary of a journal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JournalSummary {
     /// The number of readable records.
     pub records: u64,
@@ -34,7 +35,7 @@ pub struct JournalSummary {
 }
 
 /// The damage that ends a journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JournalDamage {
     /// `marker`: a record does not begin with the marker. `cut`: the last record is incomplete.
     pub kind: &'static str,

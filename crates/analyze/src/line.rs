@@ -1,10 +1,11 @@
 //! The summary of a run in one line, from its head alone.
 
 use jitterscope_model::{CpuSet, Nanos, RunHead};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The fields of a run in a list of runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunLine {
     pub id: String,
     /// Start of the measurement, nanoseconds since the epoch.

@@ -5,6 +5,8 @@ use jitterscope_model::{
     AppliedTuning, Compared, DifferenceClass, KnobFinding, KnobSetting, MACHINE_SETTINGS,
     MachineEntry, MachineState, Reading, Scalar, SettingValue, TuningState,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One or several values of a machine's property.
@@ -32,14 +34,16 @@ pub enum MachineValue {
     Several(Vec<MachineValue>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineDifference {
     pub class: DifferenceClass,
     /// The property, as a path within `machine.json`: `processors.microcode`, `tuning.settings.vmstat`.
     pub what: String,
-    /// In the first run; `None` if it did not have the property.
+    /// In the first run; `None` if it did not have the property. In JSON, view adds both in words.
+    #[serde(skip)]
     pub before: Option<MachineValue>,
     /// In the second run; `None` if it did not have the property.
+    #[serde(skip)]
     pub after: Option<MachineValue>,
 }
 

@@ -1,11 +1,12 @@
 //! The recorder's own threads, by id: any thread can have any name.
 
 use jitterscope_model::{RunManifest, Subject};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A thread of the recorder that made a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecorderThread {
     Measuring,

@@ -6,6 +6,7 @@ use jitterscope_model::{
     MessageTimes, Nanos, PipelineConsumer, PipelineJournal, PipelineResult, PipelineRole,
     PipelineSetup, PipelineThread, RunManifest,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub const MESSAGE_LEVELS: [(&str, f64); 7] = [
 ];
 
 /// The measurements of a pipeline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PipelineSummary {
     pub setup: PipelineSetup,
     pub threads: Vec<PipelineThread>,
@@ -38,14 +39,16 @@ pub struct PipelineSummary {
 }
 
 /// Times of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TimesSummary {
+    /// Messages with this time.
     pub count: u64,
     pub min_ns: Nanos,
     /// The exact mean, rounded down.
     pub mean_ns: Nanos,
     pub max_ns: Nanos,
     /// By name (`"99.9"`), to three significant digits. If no value lies above, it is the longest.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: BTreeMap<&'static str, Nanos>,
 }
 
@@ -84,8 +87,9 @@ impl TimesSummary {
 }
 
 /// The measurements of the producer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PublisherSummary {
+    /// Messages sent.
     pub sent: u64,
     /// Messages per second.
     pub per_sec: f64,
@@ -103,9 +107,10 @@ pub struct PublisherSummary {
 }
 
 /// The measurements of a consumer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConsumerSummary {
     pub role: PipelineRole,
+    /// Messages received.
     pub received: u64,
     /// Messages out of order: always 0.
     pub disordered: u64,
@@ -116,6 +121,7 @@ pub struct ConsumerSummary {
     pub inter: TimesSummary,
     /// The threshold for slow messages, from the intended time.
     pub slow_above_ns: Nanos,
+    /// Messages that took longer.
     pub slow: u64,
     /// Slow messages without a row, because the queue was full.
     pub slow_dropped: u64,
@@ -125,7 +131,7 @@ pub struct ConsumerSummary {
 }
 
 /// What the transit alone would hide.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hidden {
     /// The percentile.
     pub percentile: &'static str,

@@ -3,12 +3,13 @@
 use jitterscope_model::{
     EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The cost of recording kernel events. The time is an estimate between two cases: everything that a record needs is in
 /// the CPU's near caches, or nothing is (see [`Taken`]).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Price {
     /// Records during the measured time, by class.
     pub events: BTreeMap<EventClass, u64>,
@@ -26,7 +27,7 @@ pub struct Price {
 
 /// The time that the records took, as an estimate between two costs of one record: the fastest row of calls with warm
 /// caches, and the median of calls with the near caches flushed. Single records may have taken longer than the latter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Taken {
     /// With warm caches for every record.
     pub least_ns: Nanos,

@@ -8,10 +8,11 @@ use jitterscope_model::{
     MachineState, Nanos, Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport,
     SourceStatus, StallId, ThreadAccount, Warning,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunSummary {
     /// The version of this contract: that of the run directory.
     pub schema_version: u32,
@@ -73,11 +74,12 @@ impl RunSummary {
 }
 
 /// A limit on what the run can show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SummaryWarning {
     #[serde(flatten)]
     pub warning: Warning,
-    /// The text; `view` fills it in.
+    /// What it means, in sentences.
+    // `view` fills it in, except for warnings that have their own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
@@ -92,7 +94,7 @@ impl From<Warning> for SummaryWarning {
 }
 
 /// The run's identity and machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RunHeader {
     pub id: String,
     /// The user's name for the configuration.
@@ -121,7 +123,7 @@ pub struct RunHeader {
 }
 
 /// The measurements of the probe.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProbeSummary {
     /// `spin`, `wakeup`, `pipeline`, `attach` or `passive`.
     pub kind: String,
@@ -146,7 +148,7 @@ pub struct ProbeSummary {
 
 /// The culprits on all CPUs except an idle control. To the nanosecond, the totals of `culprits` and of `unexplained`
 /// sum to `stalled_ns`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AttributionSummary {
     /// Whether the evidence passes its own proof. If not, `trust.doubts` says why, and no culprit is a basis for
     /// action.
@@ -172,7 +174,7 @@ pub struct AttributionSummary {
 }
 
 /// Stalled time that no record explains.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Unexplained {
     pub total_ns: Nanos,
     /// The share of all stalled time.
@@ -185,7 +187,7 @@ pub struct Unexplained {
 }
 
 /// A stall and its parts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorstStall {
     /// From 1; null for a stall that the user asked for.
     pub rank: Option<usize>,
@@ -205,7 +207,7 @@ pub struct WorstStall {
 }
 
 /// Stalls that began together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Together {
     pub cpus: CpuSet,
     /// One entry for each CPU, in order.
@@ -213,7 +215,7 @@ pub struct Together {
 }
 
 /// One of stalls that began together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TogetherStall {
     pub cpu: CpuId,
     /// Its number within the run.
@@ -222,7 +224,7 @@ pub struct TogetherStall {
 }
 
 /// Stalls that began together on several CPUs, as with firmware and a paused virtual machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Simultaneous {
     /// The longest time between the first start of a group and another.
     pub window_ns: Nanos,
@@ -237,7 +239,7 @@ pub struct Simultaneous {
     pub worst: Vec<SimultaneousGroup>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimultaneousGroup {
     /// Start of the first of its stalls, nanoseconds since the epoch.
     pub start_realtime_ns: u64,
@@ -247,7 +249,7 @@ pub struct SimultaneousGroup {
 }
 
 /// Stolen time over the run in equal steps: for all CPUs together except an idle control, and for each CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct History {
     /// The length of a step.
     pub step_ns: Nanos,
@@ -260,7 +262,7 @@ pub struct History {
 }
 
 /// Stolen time of one CPU over the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CpuHistory {
     pub cpu: CpuId,
     /// Sum of its stalls in each step.
@@ -270,7 +272,7 @@ pub struct CpuHistory {
 }
 
 /// A source of evidence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SourceSummary {
     /// Its name, as `--require` takes it.
     pub name: String,
@@ -279,14 +281,15 @@ pub struct SourceSummary {
     pub problems: Vec<SourceProblem>,
     /// What cannot be seen without it.
     pub losses: Vec<SourceLoss>,
+    /// Lost records.
     pub lost: u64,
-    /// The words for a person; empty until `view` fills them in.
+    // Empty until `view` fills them in.
     #[serde(flatten)]
     pub words: SourceWords,
 }
 
 /// The words about a source: each is a part of a sentence, or empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SourceWords {
     /// Why it is incomplete.
     pub reason: String,
@@ -310,7 +313,7 @@ impl From<&SourceReport> for SourceSummary {
 }
 
 /// The basis of the verdicts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trust {
     /// The highest floor of any CPU: nothing shorter is visible there.
     pub floor_ns: Option<FineNanos>,

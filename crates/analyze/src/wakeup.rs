@@ -6,10 +6,11 @@ use crate::cpu::{OF_TIME, SUPPORT, share};
 use crate::culprit_row::CulpritRow;
 use crate::percentiles::Percentiles;
 use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The measurements of the wake-up probe.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WakeupSummary {
     /// The time between deadlines; null in runs that do not state it.
     pub period_ns: Option<Nanos>,
@@ -26,7 +27,7 @@ pub struct WakeupSummary {
 }
 
 /// The lateness of one CPU's sleeper.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WakeupCpu {
     pub cpu: CpuId,
     /// Whether the CPU was measured only for comparison.
@@ -38,7 +39,7 @@ pub struct WakeupCpu {
 /// The lateness of wake-ups. *Plain* counts each wake-up, like cyclictest. *Corrected* adds each missed deadline, late
 /// by the rest of the outage, like jHiccup: a caller due at each deadline would have waited that long (coordinated
 /// omission).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Lateness {
     /// The number of wake-ups; null if the recorder was killed.
     pub wakeups: Option<u64>,
@@ -51,15 +52,17 @@ pub struct Lateness {
     pub mean_ns: Option<FineNanos>,
     pub max_ns: Option<Nanos>,
     /// Plain percentiles; null where fewer than ten lie above.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub percentiles_ns: Percentiles,
     /// The corrected mean, to three digits like its histogram.
     pub corrected_mean_ns: Option<FineNanos>,
     /// Corrected percentiles; null where fewer than ten lie above.
+    #[schemars(extend("propertyNames" = {"pattern": r"^\d+(\.\d+)?$"}))]
     pub corrected_percentiles_ns: Percentiles,
 }
 
 /// A phase of the lateness.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRow {
     /// `late timer`, `idle exit`, `interrupt`, `higher priority`, `run-queue wait`, `dispatch`; for time without such a
     /// verdict, `lost records` or `no verdict`.
@@ -75,7 +78,7 @@ pub struct PhaseRow {
 }
 
 /// The measured CPUs compared with an idle one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct IdleControl {
     /// The idle CPU.
     pub cpu: CpuId,

@@ -5,6 +5,8 @@ mod args;
 mod ask;
 mod commands;
 mod completion;
+#[cfg(test)]
+mod documents;
 mod exit;
 mod given;
 mod measured;

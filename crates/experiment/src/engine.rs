@@ -13,6 +13,7 @@ use jitterscope_analyze::compare::{
     is_futile,
 };
 use jitterscope_model::{AnyVersion, Nanos, SCHEMA_VERSION, Subject};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +88,7 @@ pub struct Rules {
     pub deadline: Option<Instant>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// Every question is decided.
@@ -109,7 +110,7 @@ pub enum Ended {
 }
 
 /// A question that was fixed before anything was measured. In JSON it is its title.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Asked {
     /// A total: `total`, or one of several.
@@ -128,7 +129,7 @@ impl Asked {
 }
 
 /// A decided question; a decision at a look is final.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
     pub what: Asked,
     /// The verdict on the total or on a predicted culprit.
@@ -138,7 +139,7 @@ pub struct Decision {
 }
 
 /// The result of an experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Outcome {
     /// Version of this structure in JSON.
     pub schema_version: u32,

@@ -3,10 +3,11 @@
 use crate::{Change, InForceIn, Rules, interleaves};
 use jitterscope_analyze::compare::{Design, Tail, detectable};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The duration and power of an experiment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
     /// Version of this structure in JSON.
     pub schema_version: u32,

@@ -5,10 +5,11 @@ use jitterscope_analyze::compare::{
     ComparedRun, CulpritDiff, Design, DiffRules, Side, Verdict, diff,
 };
 use jitterscope_model::Subject;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The result of a candidate.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Screened {
     pub knob: String,
     /// Whether a culprit that it declares fell beyond chance.
@@ -19,7 +20,7 @@ pub struct Screened {
     pub cause: Option<NotKept>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotKept {
     /// None of the culprits that it answers occurred.

@@ -2,10 +2,11 @@
 
 use crate::{Arm, Predicted};
 use jitterscope_model::{Doubt, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why it does not count. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum VoidReason {
     /// It is marked as counting but has no runs.

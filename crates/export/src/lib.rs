@@ -20,7 +20,7 @@ mod together;
 
 pub use destination::Destination;
 pub use error::{DestinationError, ExportError};
-pub use formats::{FORMATS, Format, help, influx};
+pub use formats::{FORMATS, Format, JsonLine, help, influx};
 pub use message_times::write_message_times;
 pub use output::WholeFile;
 pub use pace::Pace;

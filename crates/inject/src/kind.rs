@@ -1,11 +1,14 @@
 //! The kinds of disturbance.
 
 use super::Unavailable;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A kind of disturbance that selftest can inject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DisturbKind {
     /// A SCHED_FIFO thread that wakes on the victim's CPU and works.

@@ -7,6 +7,7 @@
 
 use super::DisturbKind;
 use jitterscope_model::{ClockKind, CpuId, CulpritKind, Nanos, TickRate, Ticks};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -36,14 +37,14 @@ pub struct DisturbSettings {
 }
 
 /// The expected trigger of a culprit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpectedSender {
     pub comm: String,
     pub tid: i32,
 }
 
 /// The expected verdict of a stall.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     pub kind: CulpritKind,
     pub name: String,

@@ -1,11 +1,12 @@
 //! Why a disturbance is not possible on a machine.
 
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why disturbances of a kind cannot be injected, or not be named, on this machine. Its text says what is wrong and
 /// what to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Unavailable {
     /// It needs another CPU than the victim's.

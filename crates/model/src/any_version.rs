@@ -1,5 +1,6 @@
 //! Stored data that any version may have written.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -7,8 +8,9 @@ use serde_json::{Map, Value};
 const LEFT_OUT: &str = "left-out";
 
 /// A JSON object, as this version knows it or as a newer version wrote it. Both are written back as they were read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "{T}OfAnyVersion")]
 pub enum AnyVersion<T> {
     Known(T),
     /// Written by a newer version.

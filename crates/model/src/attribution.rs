@@ -1,11 +1,14 @@
 //! A stall, split among culprits.
 
 use crate::{CpuId, Culprit, Evidence, Nanos, Phase, StallId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Where in its stall a part lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// Inside a frame whose beginning and end are recorded.
@@ -53,7 +56,9 @@ impl Placement {
 }
 
 /// How certain the verdict is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case", from = "String")]
 pub enum Confidence {
     /// Written by a newer version.
@@ -95,7 +100,7 @@ impl From<String> for Confidence {
 }
 
 /// One culprit's part of one stall.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// The culprit. Few culprits recur in stall after stall, so parts share the value.
     #[serde(flatten)]

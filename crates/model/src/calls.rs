@@ -1,6 +1,7 @@
 //! Kernel functions as the tracer `function_graph` records them, and the tracer's overhead.
 
 use crate::{CpuId, KernelAddr, Nanos, RecordCost, Ticks};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One record of the tracer: the entry or the exit of a function.
@@ -18,7 +19,7 @@ pub struct CallRecord {
 }
 
 /// The overhead of tracing kernel functions in one recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphPrice {
     /// The traced functions; the functions that they call are traced, too.
     pub functions: Vec<String>,

@@ -1,9 +1,10 @@
 //! Why a clock is not used, or is used despite doubts, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An argument against measuring with the TSC. In JSON it has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum TscFlaw {
     /// None: the user chose another clock.
@@ -24,7 +25,7 @@ pub enum TscFlaw {
 }
 
 /// Why no clock can be used. In JSON it has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum ClockFailure {
     /// The clock did not advance while it was calibrated.

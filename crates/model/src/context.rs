@@ -1,10 +1,22 @@
 //! The context of a record: a thread, or an interruption of one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a CPU was doing when it wrote a record.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionContext {

@@ -1,5 +1,6 @@
 //! Processors and sets of them, in the kernel's own list syntax.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +8,18 @@ use std::str::FromStr;
 
 /// A logical CPU, as the kernel numbers it.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct CpuId(pub u32);
@@ -22,8 +34,8 @@ impl fmt::Display for CpuId {
 /// hostile list cannot exhaust memory.
 const HIGHEST_CPU: u32 = 65_535;
 
-/// A set of CPUs, ordered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A set of CPUs, ordered. In JSON it is a text in the kernel's list format: `0-3,5`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 pub struct CpuSet(BTreeSet<CpuId>);
 

@@ -1,11 +1,12 @@
 //! Reasons not to trust a run's verdicts.
 
 use crate::{Nanos, RunManifest, Warning};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why the evidence of a run fails its own check. Then the reports name no culprits, advise no setting, and gates
 /// neither pass nor fail. The measured times are still valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Doubt {
     /// Kernel events of the measured CPUs lie outside of all stalls, although each event must stall a spinning probe.

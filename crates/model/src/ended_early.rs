@@ -1,10 +1,11 @@
 //! Why a CPU was not measured to the end, as data.
 
 use crate::CpuId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why the measurement of a CPU ended before its time. In JSON it has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum EndedEarly {
     /// The probe was moved to another CPU.
@@ -20,7 +21,7 @@ pub enum EndedEarly {
 }
 
 /// Why a probe was moved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedBecause {
     /// Whether the CPU went offline; otherwise the probe's allowed CPUs were changed.
     pub offline: bool,
@@ -29,7 +30,7 @@ pub struct MovedBecause {
 }
 
 /// The thread that caused a probe's move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mover {
     pub comm: String,
     pub tid: i32,

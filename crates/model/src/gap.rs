@@ -2,6 +2,7 @@
 
 use crate::event::Comm;
 use crate::{CpuId, Ticks};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The time between two adjacent clock reads of a spinning probe, at or above the threshold.
@@ -37,7 +38,9 @@ impl Gap {
 }
 
 /// A stall's number within its run, in order of detection; it joins `stalls.parquet` and `parts.parquet`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct StallId(pub u64);
 

@@ -4,6 +4,7 @@ use crate::{
     AnyVersion, ClockKind, CpuId, CpuSet, CpusBecause, KernelAddr, Nanos, ProbeResult,
     SourceReport, TickRate, Ticks, Warning,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the JSON reports. A version only ever gains fields.
@@ -60,7 +61,7 @@ impl ProbeSettings {
 
 /// The spinning probe's own overhead, on the worst of its CPUs: a stall as short as this cannot be distinguished from
 /// it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockCosts {
     /// The 99.9th percentile of clock reads, measured at the least disturbed moment.
     pub read_tail_ns: Nanos,
@@ -109,11 +110,12 @@ pub struct SelfNoise {
 }
 
 /// The increase of one kernel counter on one CPU during the measurement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CounterTotal {
     pub cpu: crate::CpuId,
     /// File and name: `interrupt LOC (Local timer interrupts)`, `softirq NET_RX`.
     pub name: String,
+    /// How much it rose.
     pub total: u64,
     /// Pearson's correlation, over the reporting intervals, of its increase with the time stolen from the CPU; `None`
     /// if there are too few intervals or either never varied.

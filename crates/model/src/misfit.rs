@@ -1,11 +1,12 @@
 //! Pipeline placements that distort the measurement, as data.
 
 use crate::{CpuId, CpuSet, PipelineRole};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A flaw in the placement of a pipeline's threads: the run would measure the placement rather than the machine. In
 /// JSON it has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Misfit {
     /// More busy threads than CPUs to run them.
@@ -50,8 +51,9 @@ pub enum Misfit {
 }
 
 /// A pipeline's thread and its NUMA node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoleNode {
     pub role: PipelineRole,
+    /// The number of its NUMA node.
     pub node: u32,
 }

@@ -1,10 +1,11 @@
 //! The owner of watched CPUs, as the user named it, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The threads that belong on watched CPUs, as the user named them. In JSON it has its stable, hyphenated `id` beside
 /// its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum NamedOwner {
     /// Threads of a process.

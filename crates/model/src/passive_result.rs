@@ -1,11 +1,12 @@
 //! Time accounts of CPUs that were watched without a probe.
 
 use crate::{AnyVersion, CpuId, EndedEarly, Nanos, RanInstead, Ticks};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One CPU while it was watched. Running, interrupted, waiting, beside, idle and unknown time sum to the watched time,
 /// up to rounding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PassiveCpu {
     pub cpu: CpuId,
@@ -70,7 +71,7 @@ impl PassiveCpu {
 }
 
 /// A thread that belongs on a CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BelongingThread {
     pub tid: i32,
     /// Its name, as last seen.
@@ -82,7 +83,7 @@ pub struct BelongingThread {
 }
 
 /// How the thread that belongs on a CPU was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChosenThread {
     pub tid: i32,
     pub comm: String,

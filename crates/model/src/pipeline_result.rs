@@ -1,12 +1,24 @@
 //! The measurements of a pipeline.
 
 use crate::{AnyVersion, CpuId, Nanos, Ticks};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The role of a pipeline's thread.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PipelineRole {
@@ -38,7 +50,7 @@ impl fmt::Display for PipelineRole {
 }
 
 /// How the producer keeps its interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PipelinePacing {
     /// On a fixed schedule: it catches up after a stall, and the lateness is measured.
@@ -95,7 +107,7 @@ impl MessageTimes {
 }
 
 /// The settings of a pipeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineSetup {
     /// Size of a record, bytes.
     #[serde(rename = "record_length_bytes")]
@@ -124,7 +136,7 @@ pub struct PipelineSetup {
     pub forced: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineThread {
     pub role: PipelineRole,
     pub tid: i32,
@@ -180,10 +192,11 @@ pub struct PipelineConsumer {
 }
 
 /// The state of the journal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineJournal {
     /// The file; a bare name is in the run's folder.
     pub path: String,
+    /// Records in it.
     pub written: u64,
     /// Messages received without a record, because there was no room.
     pub unwritten: u64,
@@ -194,7 +207,7 @@ pub struct PipelineJournal {
 }
 
 /// Why a journal ended early.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JournalEnd {
     /// Whether the disk was full.
     pub disk_full: bool,
@@ -202,7 +215,7 @@ pub struct JournalEnd {
 }
 
 /// Why a journal ended early. In JSON it has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum JournalFault {
     /// The journaller was given more room than its stock can hold: a bug.

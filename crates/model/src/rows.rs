@@ -9,6 +9,8 @@ use crate::{
     TickRate, Ticks,
 };
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -241,8 +243,9 @@ pub fn begin_all<S: Sink + ?Sized>(
 }
 
 /// The result of a sink's deliveries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Delivery {
+    /// Rows that the target has, as far as is known.
     pub delivered: u64,
     /// Rows known to be lost: refused, dropped because a queue was full, or after an error.
     pub lost: u64,
@@ -250,6 +253,7 @@ pub struct Delivery {
     pub retries: u64,
     /// Whether `delivered` is confirmed; over UDP it is only what was sent.
     pub confirmed: bool,
+    /// Why rows were lost or sent again; null if none were, and if redacted.
     pub problem: Option<String>,
 }
 

@@ -1,13 +1,14 @@
 //! Why a source of evidence is unavailable, as data. The sentences, and the advice on each, are made for display.
 
 use crate::{AnyVersion, ClockFailure, CpuId, EventGrain, TscFlaw};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Why a source is partly or fully unavailable. In JSON it has its stable `id` beside its fields.
 ///
 /// The system's error message (`system`) is kept verbatim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum SourceProblem {
     /// tracefs exists, but this user may not use it.
@@ -160,7 +161,7 @@ pub enum SourceProblem {
 }
 
 /// Why a kernel's tracefs is missing or unsuitable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum TracefsFlaw {
     /// The kernel has no such file system.

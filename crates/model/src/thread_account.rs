@@ -1,11 +1,12 @@
 //! The time account of one thread.
 
 use crate::{CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One thread while it was followed. Running, waiting, stopped, blocked and unknown time sum to the followed time;
 /// interrupted time is part of running, preempted time is part of waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadAccount {
     pub tid: i32,
     /// Its name, as last seen.
@@ -76,7 +77,7 @@ pub enum StoppedBy {
 }
 
 /// A thread on one CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuShare {
     pub cpu: CpuId,
     /// How often the thread got it.
@@ -86,13 +87,14 @@ pub struct CpuShare {
 }
 
 /// What ran while a thread waited or was interrupted, clipped to that time; threads of one name together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RanInstead {
     #[serde(flatten)]
     pub subject: Subject,
     /// The number of threads or workers; 0 for kinds without any, 64 for that many or more.
     #[serde(default)]
     pub threads: u64,
+    /// The number of times.
     pub count: u64,
     pub min_ns: Nanos,
     pub max_ns: Nanos,

@@ -1,5 +1,6 @@
 //! Instants and lengths on the measuring clock, and lengths of real time.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -7,7 +8,18 @@ use std::ops::{Add, AddAssign, Sub};
 /// A reading of, or a length on, the measuring clock: TSC ticks, or nanoseconds of `CLOCK_MONOTONIC_RAW` if the TSC is
 /// unreliable ([`ClockKind`] says which).
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
@@ -36,7 +48,18 @@ impl Sub for Ticks {
 
 /// A length of time in nanoseconds.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
@@ -98,7 +121,7 @@ impl fmt::Display for Nanos {
 }
 
 /// The clock that the probe reads and that the kernel stamps its events with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKind {
     /// The time stamp counter: `rdtsc` in the probe, `x86-tsc` in the trace.
@@ -108,7 +131,7 @@ pub enum ClockKind {
 }
 
 /// The source of the clock's rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateSource {
     /// CPUID leaf 0x15: crystal frequency and ratio.

@@ -1,10 +1,11 @@
 //! One stall in order of time: what ran, and the other records.
 
 use crate::{CpuId, Culprit, Name, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One line of a stall's timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TimelineRow {
     /// The CPU, if more than one is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +23,7 @@ pub struct TimelineRow {
 }
 
 /// What a line of a timeline is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "item")]
 #[expect(
     clippy::large_enum_variant,

@@ -2,13 +2,14 @@ use crate::{
     AnyVersion, CpuId, CpuSet, EndedEarly, JournalEnd, JournalFault, Misfit, NamedOwner, Nanos,
     PipelineRole, QuotaLimit, SourceProblem, TscFlaw,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A limit on what a run can show, as data. The sentences are made for display.
 ///
 /// In JSON each has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Warning {
     /// Stalls are counted, not attributed.
@@ -268,7 +269,7 @@ pub enum Warning {
 }
 
 /// Why stalls are counted and not attributed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoKernelEvents {
     /// Whether kernel events were requested; otherwise the user gave `--no-trace`.
     pub wanted: bool,
@@ -277,7 +278,7 @@ pub struct NoKernelEvents {
 }
 
 /// A warning whose fields this version does not know, kept as it was written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWarning {
     pub id: String,
     /// Its sentences, if the writer gave them.
@@ -288,7 +289,7 @@ pub struct OtherWarning {
 }
 
 /// How a recording uses its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuUse {
     /// Each runs a probe.
@@ -302,7 +303,7 @@ pub enum CpuUse {
 }
 
 /// One of our own measuring threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasuringThread {
     Cpu(CpuId),
@@ -350,7 +351,7 @@ impl From<JournalEnd> for Warning {
 }
 
 /// Figures that only the recorder's memory holds until it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingFigure {
     /// The samples of a probe that were not stalls: their number, the shortest, the percentiles, the covered time.

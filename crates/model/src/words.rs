@@ -4,10 +4,11 @@
 macro_rules! open_words {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
         pub enum $name {
-            $($(#[$of])* $variant,)*
+            $($(#[$of])* #[schemars(rename = $word)] $variant,)*
             /// A word of a newer version.
+            #[schemars(untagged)]
             Other(crate::Name),
         }
 
@@ -58,8 +59,9 @@ macro_rules! open_words {
 macro_rules! closed_words {
     ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
+        #[derive(schemars::JsonSchema)]
         pub enum $name {
-            $($(#[$of])* $variant,)*
+            $($(#[$of])* #[schemars(rename = $word)] $variant,)*
         }
 
         impl $name {

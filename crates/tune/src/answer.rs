@@ -2,10 +2,11 @@
 
 use crate::glob;
 use jitterscope_model::{CpuSet, CulpritKind, SchedClass, Subject, Task, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The effect of a knob on a culprit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     Removes,

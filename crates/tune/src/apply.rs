@@ -9,8 +9,9 @@ use crate::permit;
 use crate::plan::Plan;
 use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
-use jitterscope_model::{CpuSet, SCHEMA_VERSION};
+use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What to do if the kernel refuses a change.
@@ -47,19 +48,24 @@ pub enum ApplyError {
 }
 
 /// The result of one change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
     pub knob: &'static str,
     pub path: String,
     pub from: String,
     pub to: String,
+    #[serde(flatten)]
     pub outcome: Outcome,
-    /// When it is in force, which may be later than it reads back; `None` if it was not made.
+    /// When it is in force, which may be later than it reads back; `None` if it was not made. In JSON, view adds the words.
+    #[serde(skip)]
     pub in_force_by: Option<InForceBy>,
 }
 
+/// The version of [`ApplyReport`] in JSON. 3: an error of the system is `system`, and a forbidden change is `forbidden`.
+const APPLY_VERSION: u32 = 3;
+
 /// The result of a plan.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ApplyReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
@@ -149,7 +155,7 @@ pub fn apply(
     let boot = boot_id(hands.machine());
     let merged = may_merge(&state, plan, &boot)?;
     let mut report = ApplyReport {
-        schema_version: SCHEMA_VERSION,
+        schema_version: APPLY_VERSION,
         applied: Vec::new(),
         not_tried: 0,
         merged,

@@ -14,11 +14,12 @@ use crate::threads;
 use crate::wanted::Wanted;
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 
 /// One knob of an audit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AuditEntry {
     pub id: &'static str,
     pub group: Group,
@@ -53,7 +54,7 @@ pub struct AuditEntry {
 }
 
 /// A program that writes the same settings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Competitor {
     pub name: String,
     pub pid: i32,
@@ -61,7 +62,7 @@ pub struct Competitor {
 }
 
 /// What a program does to the same settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Competes {
     /// It rewrites interrupt affinities every ten seconds.
@@ -80,7 +81,7 @@ pub enum Competes {
     SetsGovernorsAndPower,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Audit {
     /// Version of this structure in JSON.
     pub schema_version: u32,

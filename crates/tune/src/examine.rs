@@ -13,13 +13,14 @@ use crate::wanted::Wanted;
 use crate::{catalogue, partition, settings, threads};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::OnceCell;
 
 /// Maximum number of named threads that may run on the isolated CPUs.
 const MOST_NAMED: usize = 3;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "state", content = "cause")]
 pub enum KnobState {
     /// Not as these CPUs need it.

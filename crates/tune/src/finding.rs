@@ -1,10 +1,11 @@
 //! Results of examining the machine, as data.
 
 use jitterscope_model::CpuSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The setting of a knob, or what exists instead of one. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Finding {
     /// The knob's only control file.
@@ -53,6 +54,7 @@ pub enum Finding {
         kernel: bool,
     },
     ThreadsHere {
+        /// The number of those that can be moved.
         movable: usize,
         threads: usize,
         /// Whether they are kernel threads.
@@ -130,7 +132,7 @@ pub enum Finding {
 }
 
 /// The contents of a control file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileValue {
     pub path: String,
     /// Its value in one line; see [`ValueKind::shown`](crate::ValueKind::shown).
@@ -139,14 +141,14 @@ pub struct FileValue {
     pub in_force: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Program {
     pub comm: String,
     pub pid: i32,
 }
 
 /// A network device with its receive queues.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Queues {
     pub device: String,
     pub queues: usize,

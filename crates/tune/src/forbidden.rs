@@ -1,9 +1,10 @@
 //! Why a step is not a change that its knob makes, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a step is neither made nor undone. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Forbidden {
     /// The catalogue has no such knob.
@@ -30,7 +31,7 @@ pub enum Forbidden {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueFlaw {
     /// The file would run with its owner's rights.

@@ -2,10 +2,11 @@
 
 use jitterscope_model::{CpuId, CpuSet};
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The CPUs that tuning is for. `isolated` and `housekeeping` are disjoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Goal {
     pub isolated: CpuSet,
     /// Online CPUs that take over the moved work; empty only for an audit of every CPU.

@@ -7,6 +7,7 @@ use crate::persist::PERSIST;
 use crate::settles::{InForce, Settles, Sign};
 use jitterscope_model::Nanos;
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -53,7 +54,7 @@ impl Settles {
 }
 
 /// When a change, or its undoing, is in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum InForceBy {
     Now,
@@ -79,7 +80,7 @@ pub enum InForceBy {
 }
 
 /// Why it is unknown when a change is in force. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum NoTime {
     /// No limit is known.

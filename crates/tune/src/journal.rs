@@ -12,6 +12,7 @@ use crate::op::{Op, Outcome};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{TrustError, TrustedFolder};
 use rustix::fs::OFlags;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,10 +25,10 @@ pub const JOURNAL: &str = "journal.jsonl";
 pub const LAST_JOURNAL: &str = "journal.last.jsonl";
 
 /// Version of the journal's lines. Other versions are refused.
-pub const JOURNAL_VERSION: u32 = 2;
+pub const JOURNAL_VERSION: u32 = 3;
 
 /// The user who requested a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Who {
     pub uid: u32,
     /// Login name, if known; under sudo, the user who called it.

@@ -92,7 +92,7 @@ fn put(folder: &TrustedFolder, text: &str) {
 fn a_refusal_is_read_whoever_wrote_it() {
     let done = |means: &str| -> Record {
         let line = format!(
-            r#"{{"record":"done","seq":0,"outcome":"refused","class":"busy","why":"busy"{means}}}"#
+            r#"{{"record":"done","seq":0,"outcome":"refused","class":"busy","system":"busy"{means}}}"#
         );
         serde_json::from_str(&line).unwrap()
     };

@@ -10,9 +10,10 @@ use crate::value::ValueKind;
 use crate::wanted::{Wanted, WantedValue};
 use jitterscope_model::{CpuSet, Subject};
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Keeps other threads off the CPUs.
@@ -58,7 +59,7 @@ impl Group {
 }
 
 /// A set of knobs applied by one name. A knob in no profile must be named to be changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// Keeps other threads off the CPUs.
@@ -81,7 +82,7 @@ impl Profile {
 }
 
 /// The possible damage of a knob. `High` and `Security` are never applied unless named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// Other work may be slightly slower.
@@ -107,7 +108,7 @@ impl Risk {
 }
 
 /// How much it usually steals without a measurement; orders an audit without evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Milliseconds at a time, or all the time.
@@ -291,7 +292,7 @@ impl Fact {
 }
 
 /// How a knob can be changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum How {
     #[serde(rename = "now")]
     Now,

@@ -1,9 +1,10 @@
 //! Why a knob is not judged by its value here, as data.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Why a knob is unavailable, does not apply or cannot be read. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum KnobReason {
     /// This machine has no such thing, for the reason in the knob's declaration.

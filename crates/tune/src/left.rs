@@ -1,15 +1,16 @@
 //! Threads that stay on the isolated CPUs in any case.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     pub comm: String,
     pub tid: i32,
     pub because: Stays,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stays {
     /// The kernel binds it to its CPU.
@@ -23,7 +24,7 @@ pub enum Stays {
 }
 
 /// Threads that stay for the same reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftTogether {
     pub because: Stays,
     /// By the prefix of their names, in order of appearance.
@@ -31,7 +32,7 @@ pub struct LeftTogether {
 }
 
 /// Threads whose names share a prefix: `kworker/1:2-events` and `kworker/u8:0`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftFamily {
     /// The prefix: `kworker`.
     pub name: String,

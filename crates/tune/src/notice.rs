@@ -1,10 +1,11 @@
 //! Notices about the use of a knob, as data.
 
 use jitterscope_model::CpuSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A notice. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Notice {
     /// Only programs started in this cgroup may run on the isolated CPUs.

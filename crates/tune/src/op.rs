@@ -9,6 +9,7 @@ use crate::threads;
 use crate::value::ValueKind;
 use jitterscope_model::{AnyVersion, CpuId, CpuSet};
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub enum Standing {
 }
 
 /// The result of making a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// It is in force.
@@ -89,6 +90,8 @@ pub enum Outcome {
     Ignored { reads: String },
     Refused {
         class: Refusal,
+        /// The error of the system.
+        #[serde(rename = "system")]
         why: String,
         /// The meaning of the error here; `None` if `why` says everything.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use crate::goal::Goal;
 use crate::knob::{Mechanism, ThreadFamily};
 use crate::op::{Op, exact, exact_file};
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 
@@ -51,7 +52,7 @@ pub struct Lasting {
 }
 
 /// The boot parameters, and how they are added.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BootLine {
     pub add: Vec<String>,
     /// The remaining manual steps.
@@ -59,7 +60,7 @@ pub struct BootLine {
 }
 
 /// The manual steps until boot parameters are in force. In JSON it has its stable `id`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum BootByHand {
     /// A drop-in of GRUB contains them: GRUB's configuration must be regenerated, and the machine rebooted.

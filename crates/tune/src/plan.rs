@@ -14,6 +14,7 @@ use crate::plan_reason::{ChangeReason, Measured, SkipReason};
 use crate::run_culprits::RunCulprits;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 
@@ -31,16 +32,19 @@ pub enum Select {
 }
 
 /// One change of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     pub knob: &'static str,
+    /// In JSON, view adds its path and its values.
+    #[serde(skip)]
     pub op: Op,
+    #[serde(rename = "cause")]
     pub why: ChangeReason,
     pub risk: Risk,
 }
 
 /// A selected knob without a change in the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Skipped {
     pub knob: &'static str,
     /// Why there is nothing to do, or what to do instead.
@@ -48,21 +52,30 @@ pub struct Skipped {
     pub why: SkipReason,
 }
 
-#[derive(Clone, Debug)]
+// In JSON, view adds the lists with their words.
+/// What would be changed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Plan {
     /// Version of this structure in JSON.
     pub schema_version: u32,
+    #[serde(flatten)]
     pub goal: Goal,
     /// The changes, in order.
+    #[serde(skip)]
     pub changes: Vec<Change>,
+    #[serde(skip)]
     pub skipped: Vec<Skipped>,
     /// Threads that stay on the CPUs in any case.
+    #[serde(skip)]
     pub left: Vec<LeftTogether>,
     /// What to add to the kernel command line, with `--persist`.
+    #[serde(skip)]
     pub boot: Option<BootLine>,
     /// Notices about using the result.
+    #[serde(skip)]
     pub notes: Vec<KnobNotice>,
     /// Programs that write the same settings.
+    #[serde(skip)]
     pub competitors: Vec<Competitor>,
 }
 

@@ -5,13 +5,14 @@ use crate::knob::Risk;
 use crate::knob_reason::KnobReason;
 use crate::run_culprits::Win;
 use jitterscope_model::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Maximum number of culprits named with a reason.
 const MOST_NAMED: usize = 3;
 
 /// What a run measured of the culprits that a knob answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Measured {
     /// The largest culprits, as in [`Win::culprits`].
     pub culprits: Vec<String>,
@@ -33,7 +34,7 @@ impl From<&Win> for Measured {
 }
 
 /// Why a change is made. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum ChangeReason {
     /// To remove what the knob's declaration says.
@@ -53,7 +54,7 @@ pub enum ChangeReason {
 }
 
 /// Why a selected knob has no change in the plan. In JSON `because` is its stable name, beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum SkipReason {
     AlreadySo {

@@ -1,9 +1,10 @@
 //! Why a change was refused, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why the kernel refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// An interrupt whose affinity the kernel manages.
@@ -20,7 +21,7 @@ pub enum Refusal {
 }
 
 /// The meaning of a refusal for its change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
     /// The kernel places this interrupt itself.

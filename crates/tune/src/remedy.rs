@@ -8,6 +8,7 @@ use crate::knob::{Group, How, Risk};
 use crate::run_culprits::{MeasuredCulprit, RunCulprits, Win};
 use crate::threads::Thread;
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, Subject};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ const HELPS_FROM: u32 = 10;
 const PINNED: &str = "pinned";
 
 /// The remedy for one kind of culprit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Remedy {
     pub kind: CulpritKind,
     /// For threads: whether they may run only on the measured CPUs.
@@ -31,7 +32,7 @@ pub struct Remedy {
 }
 
 /// What helps. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Helps {
     Knob {
@@ -59,7 +60,7 @@ pub enum Helps {
 }
 
 /// A program with threads pinned to the measured CPUs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PinnedProgram {
     pub comm: String,
     pub pid: i32,

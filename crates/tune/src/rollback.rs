@@ -14,6 +14,7 @@ use crate::state_dir::{Locked, StateDir, StateError};
 use crate::threads;
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub enum OnDrift {
 }
 
 /// The result of undoing one step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Undoing {
     /// The original is back.
@@ -78,7 +79,7 @@ impl Undoing {
 }
 
 /// One step of a rollback.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RolledBack {
     pub knob: String,
     pub path: String,
@@ -92,7 +93,7 @@ pub struct RolledBack {
     pub in_force_by: Option<InForceBy>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RollbackReport {
     /// Version of this structure in JSON.
     pub schema_version: u32,
@@ -113,14 +114,14 @@ pub struct RollbackReport {
 }
 
 /// A drop-in that still contains an undone change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lasts {
     pub path: String,
     pub cause: LastsBecause,
 }
 
 /// Why a drop-in was left. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum LastsBecause {
     /// Other knobs may need its boot parameters, too.

@@ -6,6 +6,7 @@ use jitterscope_model::{
     Attribution, CpuSet, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals,
     CulpritTotalsBuilder, EventGrain, KeyLevel, KeyedMap, Name, Nanos, RunManifest, Subject,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -37,7 +38,7 @@ pub struct RunCulprits {
 }
 
 /// The possible gain of a knob, according to the measurement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Win {
     /// The strongest effect on any of the culprits.
     pub effect: Effect,

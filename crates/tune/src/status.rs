@@ -11,10 +11,11 @@ use crate::refusal::Meaning;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The current state of an applied change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "now", rename_all = "snake_case")]
 pub enum NowIs {
     InForce,
@@ -48,7 +49,7 @@ pub enum NowIs {
     },
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StatusEntry {
     pub knob: String,
     pub path: String,
@@ -67,7 +68,7 @@ pub struct StatusEntry {
 }
 
 /// A change that was rolled back, but whose undoing is not yet in force everywhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Settling {
     pub knob: String,
     pub path: String,
@@ -78,7 +79,7 @@ pub struct Settling {
 }
 
 /// One apply in force.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StatusApply {
     pub who: Who,
     pub isolated: CpuSet,
@@ -88,7 +89,7 @@ pub struct StatusApply {
     pub before_reboot: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Status {
     /// Version of this structure in JSON.
     pub schema_version: u32,

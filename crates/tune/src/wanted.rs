@@ -1,10 +1,11 @@
 //! The wanted state of a knob, as data.
 
 use jitterscope_model::CpuSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The wanted state of a knob on this machine. In JSON it has its stable `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum Wanted {
     /// Values of control files.
@@ -49,7 +50,7 @@ pub enum Wanted {
 }
 
 /// The wanted value of a control file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "snake_case")]
 pub enum WantedValue {
     /// One of these; the first is written.

@@ -8,7 +8,7 @@ mod reasons;
 
 pub use auto::{Sifted, auto_plan, sifted};
 pub use estimate::estimate;
-pub use json::{auto_plan_json, outcome_json, sifted_json};
+pub use json::{OutcomeWithWords, auto_plan_json, outcome_json, sifted_json};
 pub use outcome::outcome;
 pub use reasons::{difference, experiment_error, void_reason};
 

@@ -4,27 +4,43 @@ use crate::sources::source_words;
 use crate::warnings::warning;
 use crate::words::row_explanation;
 use jitterscope_analyze::{PipelineSummary, RunSummary, SourceSummary, TimesSummary};
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
-/// A fact, and words beside its data.
-#[derive(Serialize)]
-pub(crate) struct Worded<'a, T> {
+// A fact, and words beside its data. In the schema it has the description of the fact.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}{W}")]
+pub(crate) struct Worded<'a, T, W> {
     #[serde(flatten)]
-    fact: &'a T,
+    pub(crate) fact: &'a T,
     #[serde(flatten)]
-    words: BTreeMap<&'static str, String>,
+    pub(crate) words: W,
 }
 
-/// A fact with these words, each with its name.
-pub(crate) fn worded<T, W: Into<String>>(
-    fact: &T,
-    words: impl IntoIterator<Item = (&'static str, W)>,
-) -> Worded<'_, T> {
-    let words = words.into_iter().map(|(name, text)| (name, text.into()));
-    Worded {
-        fact,
-        words: words.collect(),
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Why {
+    /// The reason in words.
+    pub(crate) why: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PerhapsWhy {
+    /// The reason in words; absent if there is nothing to explain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+}
+
+impl<'a, T> Worded<'a, T, Why> {
+    pub(crate) fn why(fact: &'a T, why: impl Into<String>) -> Worded<'a, T, Why> {
+        let words = Why { why: why.into() };
+        Worded { fact, words }
+    }
+}
+
+impl<'a, T> Worded<'a, T, PerhapsWhy> {
+    pub(crate) fn perhaps(fact: &'a T, why: Option<String>) -> Worded<'a, T, PerhapsWhy> {
+        let words = PerhapsWhy { why };
+        Worded { fact, words }
     }
 }
 

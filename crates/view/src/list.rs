@@ -6,7 +6,9 @@ use crate::words;
 use jitterscope_analyze::{Redactor, RunLine};
 use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_store::{Problem, RunEntry, StoreError};
+use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -145,39 +147,43 @@ fn owner(run: &RunEntry) -> Option<u32> {
     (!run.path.as_os_str().is_empty()).then_some(run.owner)
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
+/// The runs that there are.
+#[derive(Serialize, JsonSchema)]
+pub struct List<'a> {
+    /// Version of this structure.
     schema_version: u32,
-    runs: Vec<JsonRun<'a>>,
-    problems: Vec<JsonProblem>,
+    /// Oldest first.
+    runs: Vec<ListedRun<'a>>,
+    /// Folders that are no readable runs.
+    problems: Vec<UnreadableRun>,
 }
 
-#[derive(Serialize)]
-struct JsonRun<'a> {
+#[derive(Serialize, JsonSchema)]
+struct ListedRun<'a> {
     #[serde(flatten)]
     line: RunLine,
-    path: std::borrow::Cow<'a, str>,
-    /// The user id of the owner.
+    /// Its folder; empty if redacted.
+    path: Cow<'a, str>,
+    /// The user id of the owner; absent if redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<u32>,
 }
 
-#[derive(Serialize)]
-struct JsonProblem {
+#[derive(Serialize, JsonSchema)]
+struct UnreadableRun {
+    /// Its folder; empty if redacted.
     path: String,
     error: String,
 }
 
-/// The list as JSON.
-///
-/// # Errors
-/// As [`crate::json::render`].
-pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_json::Error> {
-    let list = Json {
+/// The list for programs.
+#[must_use]
+pub fn json<'a>(runs: &'a [RunEntry], problems: &[Problem]) -> List<'a> {
+    List {
         schema_version: SCHEMA_VERSION,
         runs: runs
             .iter()
-            .map(|run| JsonRun {
+            .map(|run| ListedRun {
                 line: RunLine::new(&run.head),
                 path: run.path.to_string_lossy(),
                 owner: owner(run),
@@ -185,15 +191,12 @@ pub fn json(runs: &[RunEntry], problems: &[Problem]) -> Result<String, serde_jso
             .collect(),
         problems: problems
             .iter()
-            .map(|p| JsonProblem {
+            .map(|p| UnreadableRun {
                 path: p.path.display().to_string(),
                 error: p.error.to_string(),
             })
             .collect(),
-    };
-    let mut text = serde_json::to_string_pretty(&list)?;
-    text.push('\n');
-    Ok(text)
+    }
 }
 /// The mark behind the length of a run that ended early.
 fn mark(line: &RunLine) -> &'static str {

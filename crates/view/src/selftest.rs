@@ -1,14 +1,15 @@
 //! A selftest's report: plain text, at most 80 columns wide, and JSON.
 
-use crate::json::{Worded, worded};
+use crate::json::Worded;
 use crate::style::wrap_whole;
 use crate::words;
-use jitterscope_inject::{DisturbKind, Expectation};
+use jitterscope_inject::DisturbKind;
 use jitterscope_model::visible;
 use jitterscope_recording::selftest::{
     Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause,
     SkippedKind, WrongVerdict,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -96,77 +97,69 @@ fn share(part: u64, whole: u64) -> String {
 
 /// The report as data, with the sentences `reason` and `said` beside it.
 #[must_use]
-pub fn json(of: &SelftestReport) -> impl Serialize {
+pub fn json(of: &SelftestReport) -> impl Serialize + JsonSchema {
     let skipped = of.skipped.iter();
-    ReportJson {
-        schema_version: of.schema_version,
-        rows: of.rows.iter().map(RowJson::of).collect(),
-        skipped: skipped
-            .map(|of| worded(of, [("reason", skip_cause(&of.cause))]))
-            .collect(),
-        passed: of.passed,
+    ReportWithWords {
+        report: of,
+        rows: of.rows.iter().map(RowWithWords::of).collect(),
+        skipped: skipped.map(skipped_kind).collect(),
     }
 }
 
-#[derive(Serialize)]
-struct ReportJson<'a> {
-    schema_version: u32,
-    rows: Vec<RowJson<'a>>,
-    skipped: Vec<Worded<'a, SkippedKind>>,
-    passed: bool,
+#[derive(Serialize, JsonSchema)]
+struct ReportWithWords<'a> {
+    #[serde(flatten)]
+    report: &'a SelftestReport,
+    rows: Vec<RowWithWords<'a>>,
+    /// The kinds that were skipped.
+    skipped: Vec<Worded<'a, SkippedKind, Reason>>,
 }
 
-#[derive(Serialize)]
-struct RowJson<'a> {
-    kind: DisturbKind,
-    expected: Option<&'a Expectation>,
-    injected: u64,
-    found: u64,
-    named: u64,
-    out_of_reach: u64,
-    controls: u64,
-    named_when_shifted: u64,
-    length_error: Option<f64>,
-    wrong: Vec<Worded<'a, WrongVerdict>>,
-    passed: bool,
-    shortfall: Option<&'a Shortfall>,
+#[derive(Serialize, JsonSchema)]
+struct RowWithWords<'a> {
+    #[serde(flatten)]
+    row: &'a SelftestRow,
+    /// Wrong reports, the most frequent first.
+    wrong: Vec<Worded<'a, WrongVerdict, Said>>,
+    /// Why it failed, in words; empty if it passed.
     reason: String,
 }
 
-impl RowJson<'_> {
-    fn of(of: &SelftestRow) -> RowJson<'_> {
-        let SelftestRow {
-            kind,
-            expected,
-            injected,
-            found,
-            named,
-            out_of_reach,
-            controls,
-            named_when_shifted,
-            length_error,
-            wrong,
-            passed,
-            shortfall: short,
-        } = of;
-        RowJson {
-            kind: *kind,
-            expected: expected.as_ref(),
-            injected: *injected,
-            found: *found,
-            named: *named,
-            out_of_reach: *out_of_reach,
-            controls: *controls,
-            named_when_shifted: *named_when_shifted,
-            length_error: *length_error,
-            wrong: wrong
-                .iter()
-                .map(|of| worded(of, [("said", instead(&of.instead))]))
-                .collect(),
-            passed: *passed,
-            shortfall: short.as_ref(),
-            reason: shortfall(of),
+impl RowWithWords<'_> {
+    fn of(row: &SelftestRow) -> RowWithWords<'_> {
+        RowWithWords {
+            row,
+            wrong: row.wrong.iter().map(said).collect(),
+            reason: shortfall(row),
         }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Reason {
+    /// `cause` in words.
+    reason: String,
+}
+
+fn skipped_kind(fact: &SkippedKind) -> Worded<'_, SkippedKind, Reason> {
+    let reason = skip_cause(&fact.cause);
+    Worded {
+        fact,
+        words: Reason { reason },
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Said {
+    /// `instead` in words.
+    said: String,
+}
+
+fn said(fact: &WrongVerdict) -> Worded<'_, WrongVerdict, Said> {
+    let said = instead(&fact.instead);
+    Worded {
+        fact,
+        words: Said { said },
     }
 }
 
@@ -282,6 +275,7 @@ fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_inject::Expectation;
     use jitterscope_inject::Unavailable;
     use jitterscope_model::{CulpritKind, ExecutionContext};
 

@@ -5,6 +5,7 @@ use crate::sljtest::{OutlierBuffer, SljSettings, recommendations};
 use jitterscope_analyze::periods::PeriodSummary;
 use jitterscope_analyze::sljtest::{DeltaBins, average_and_deviation};
 use jitterscope_model::{ProbeResult, SCHEMA_VERSION, TickRate, Ticks};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The measurements of one CPU.
@@ -16,43 +17,54 @@ pub struct SljCpu<'a> {
     pub outliers: Option<OutlierBuffer>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// SLJ Test's screen as data.
+#[derive(Serialize, JsonSchema)]
+pub struct SljDocument<'a> {
+    /// Version of this structure.
     schema_version: u32,
+    /// Rate of the measuring clock.
     ticks_per_second: u64,
     settings: Settings,
     cpus: Vec<Cpu>,
+    /// Periods of the long deltas; null if there was no search.
     periods: Option<&'a PeriodSummary>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Settings {
+    /// The number of bins.
     bins: usize,
     min_ticks: u64,
     knee_ticks: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Cpu {
+    /// Its number.
     cpu: u32,
     bins: Vec<Bin>,
     statistics: Statistics,
+    /// SLJ Test's recommendations for its settings.
     recommendations: Vec<String>,
+    /// The outlier buffer; null if outliers are not written to a file.
     outliers: Option<Outliers>,
+    /// Why it ended early, in words; null if it did not.
     ended_early: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Bin {
     /// Inclusive; null for the last bin, which is open.
     upper_ticks: Option<u64>,
     upper_ns: Option<f64>,
+    /// Deltas in it.
     count: u64,
     sum_ticks: u128,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Statistics {
+    /// Deltas, those below the threshold included.
     samples: u64,
     runtime_ns: u64,
     measured_ns: u64,
@@ -60,35 +72,42 @@ struct Statistics {
     measured_fraction: f64,
     /// Deltas that came too fast to be kept one by one; they are binned to three digits.
     dropped_records: u64,
+    /// The deltas in ticks.
     ticks: Spread,
+    /// The deltas in nanoseconds.
     ns: Spread,
 }
 
-#[derive(Serialize)]
+/// Of all deltas, in the unit that the name of the field says.
+#[derive(Serialize, JsonSchema)]
 struct Spread {
+    /// The shortest delta.
     min: f64,
+    /// Their mean.
     average: f64,
+    /// Of the sample.
     standard_deviation: f64,
+    /// The longest delta.
     max: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Outliers {
+    /// Outliers that occurred.
     seen: u64,
+    /// Outliers that are in the file.
     kept: u64,
 }
 
-/// The measurement as one JSON document, with a newline at its end.
-///
-/// # Errors
-/// None in practice: JSON can represent all its map keys.
-pub fn json(
+/// The measurement for programs.
+#[must_use]
+pub fn json<'a>(
     settings: SljSettings,
     rate: TickRate,
     cpus: &[SljCpu<'_>],
-    periods: Option<&PeriodSummary>,
-) -> Result<String, serde_json::Error> {
-    let document = Document {
+    periods: Option<&'a PeriodSummary>,
+) -> SljDocument<'a> {
+    SljDocument {
         schema_version: SCHEMA_VERSION,
         ticks_per_second: rate.hz,
         settings: Settings {
@@ -101,10 +120,7 @@ pub fn json(
             .map(|cpu| of_cpu(settings, rate, *cpu))
             .collect(),
         periods,
-    };
-    let mut text = serde_json::to_string_pretty(&document)?;
-    text.push('\n');
-    Ok(text)
+    }
 }
 
 fn of_cpu(settings: SljSettings, rate: TickRate, cpu: SljCpu<'_>) -> Cpu {

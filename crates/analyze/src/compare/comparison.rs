@@ -3,10 +3,11 @@
 use super::design::Design;
 use super::effect::{Interval, middle};
 use super::{Margin, Scale, Undecided, Verdict, fewest};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One figure of the second arm, compared with the first.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// What can be said.
     pub verdict: Verdict,

@@ -3,6 +3,8 @@
 use jitterscope_model::{
     ClockKind, CpuId, EventGrain, Nanos, PipelinePacing, PipelineRole, ProbeKind, RunManifest,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A property of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,12 +128,16 @@ impl ConditionValue {
 }
 
 /// A condition that differs between two runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConditionDifference {
+    /// In JSON, view adds it and both values in words.
+    #[serde(skip)]
     pub what: ConditionKind,
     /// In the first run; `None` if it does not have this condition.
+    #[serde(skip)]
     pub before: Option<ConditionValue>,
     /// In the second run.
+    #[serde(skip)]
     pub after: Option<ConditionValue>,
     /// Whether the figures of the two are incomparable.
     pub incomparable: bool,

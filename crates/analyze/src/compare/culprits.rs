@@ -6,11 +6,12 @@ use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
 use super::{Basis, Comparison, Design, FigureUnit, Grain, Hypothesis, Margin, Verdict, family};
 use jitterscope_model::{CulpritKey, KeyLevel, Subject};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The change of a culprit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
     /// Only the second side has it.
@@ -28,7 +29,7 @@ pub enum Became {
 }
 
 /// A culprit on both sides. In an experiment, the row of a predicted culprit is that of the look that decided it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CulpritDiff {
     #[serde(flatten)]
     pub subject: Subject,

@@ -10,11 +10,12 @@ use super::{Basis, Comparison, Design, Grain, Hypothesis, Interval, Margin, fami
 use crate::gate::Unseen;
 use crate::{DifferenceClass, MachineDifference, compare_machines_of_runs};
 use jitterscope_model::{CpuId, CpuSet, Doubt, MachineState, Nanos, SCHEMA_VERSION, Subject};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Settings, each compared with the first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Diff {
     /// The version of this structure in JSON.
     pub schema_version: u32,
@@ -23,7 +24,7 @@ pub struct Diff {
     pub against: Vec<Against>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SideSummary {
     /// The user's name for the side.
     pub name: String,
@@ -35,7 +36,7 @@ pub struct SideSummary {
     pub measured_ns: Nanos,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunReference {
     pub id: String,
     /// The user's name for the configuration.
@@ -56,7 +57,7 @@ pub struct RunReference {
 }
 
 /// A setting compared with the first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Against {
     /// The index among the sides.
     pub side: usize,
@@ -176,7 +177,7 @@ pub(super) fn total_title(at: usize, kind: FigureKind) -> String {
 }
 
 /// A figure of both sides.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FigureRow {
     #[serde(flatten)]
     pub kind: FigureKind,
@@ -195,7 +196,7 @@ pub struct FigureRow {
 }
 
 /// A CPU of both sides.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CpuRow {
     pub cpu: CpuId,
     pub comparison: Comparison,

@@ -3,12 +3,17 @@
 use super::Scale;
 use super::distribution::{t_below, t_quantile};
 use super::sample::{Moments, mean};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// An interval that covers a value with a stated probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
+    /// In JSON null if there is no lower bound.
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
+    /// In JSON null if there is no upper bound.
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// The probability: 0.95.
     pub level: f64,

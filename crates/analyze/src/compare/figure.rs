@@ -6,6 +6,7 @@ use crate::RunSummary;
 use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT};
 use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The fixed lengths over which stalls and late wake-ups are counted, so that all runs count alike.
@@ -21,7 +22,7 @@ pub(super) const OVER: [Nanos; 5] = [
 const BUCKET: f64 = 1e-3;
 
 /// The kinds of figures. Lower is better for all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "figure")]
 pub enum FigureKind {
     /// Share of the measured time that was stolen.
@@ -76,7 +77,7 @@ pub enum FigureKind {
 }
 
 /// The unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureUnit {
     /// A share of a time.

@@ -13,13 +13,14 @@ use jitterscope_model::{
     PassiveCpu, ProbeKind, RunManifest, Stall, Subject, Ticks, Verdict, Warning,
 };
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 
 const MAX_CULPRITS: usize = 4096;
 
 /// A percentile that a run is too short for: it is next to the maximum.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Tail {
     #[serde(flatten)]
     pub kind: FigureKind,

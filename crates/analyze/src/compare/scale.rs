@@ -1,9 +1,10 @@
 //! The scale on which two arms are compared.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The unit of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Logarithms of ratios: figures of different runs vary by factors, and a setting changes a factor. Needs figures

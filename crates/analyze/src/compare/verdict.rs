@@ -1,9 +1,10 @@
 //! The verdict of a comparison, and why there is none.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The verdict on the second arm against the first. Lower figures are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Less was lost, and not by chance.
@@ -18,7 +19,7 @@ pub enum Verdict {
 }
 
 /// Why a comparison is undecided.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "because")]
 pub enum Undecided {
     /// A single run in each arm shows no run-to-run variation.

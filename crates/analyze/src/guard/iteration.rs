@@ -2,9 +2,12 @@
 
 use super::stolen::{Namesakes, Stolen};
 use jitterscope_model::{Doubt, Nanos, RunManifest, Warning};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Whether others disturbed an iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Contamination {
     /// Others took at most the limit.
     Clean,
@@ -27,10 +30,12 @@ impl Contamination {
 }
 
 /// Why the evidence of an iteration is incomplete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Unsure {
     /// The evidence of the run fails its own check.
     Doubted(Doubt),
+    /// Records of the run were lost.
     RecordsLost {
         lost: u64,
     },
@@ -41,14 +46,17 @@ pub enum Unsure {
     NothingFollowed,
     /// The state of its threads is not known for this time, and it decides.
     StateUnknown {
+        #[serde(rename = "time_ns")]
         time: Nanos,
     },
     /// Threads ran instead that have the name of one of its own, and they decide.
     SameName {
+        #[serde(rename = "time_ns")]
         time: Nanos,
     },
     /// A signal or a tracer kept it stopped.
     Stopped {
+        #[serde(rename = "time_ns")]
         time: Nanos,
     },
     DiskFull,
@@ -57,22 +65,6 @@ pub enum Unsure {
 }
 
 impl Unsure {
-    /// Its word, as in JSON.
-    #[must_use]
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Unsure::Doubted(_) => "doubted",
-            Unsure::RecordsLost { .. } => "records_lost",
-            Unsure::NotFollowed { .. } => "not_followed",
-            Unsure::NothingFollowed => "nothing_followed",
-            Unsure::StateUnknown { .. } => "state_unknown",
-            Unsure::SameName { .. } => "same_name",
-            Unsure::Stopped { .. } => "stopped",
-            Unsure::DiskFull => "disk_full",
-            Unsure::Interrupted => "interrupted",
-        }
-    }
-
     /// Whether it withholds every verdict; otherwise a large loss is certain in spite of it.
     fn is_of_all(&self) -> bool {
         matches!(self, Unsure::Doubted(_) | Unsure::Interrupted)
@@ -80,30 +72,37 @@ impl Unsure {
 }
 
 /// What the series knows of an iteration besides its run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Made {
     /// Whether it was made in place of a contaminated one.
     pub additional: bool,
     /// Its exit code, 128 and the signal's number if one ended it; `None` if the recorder ended it.
     pub exit_code: Option<u8>,
-    /// CPU time in user and kernel mode.
+    /// CPU time in user mode.
+    #[serde(rename = "user_ns")]
     pub user: Nanos,
+    /// CPU time in the kernel.
+    #[serde(rename = "system_ns")]
     pub system: Nanos,
 }
 
 /// One iteration: its time, its loss, its verdict.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Iteration {
+    #[serde(flatten)]
     pub made: Made,
     /// The id of its run.
     pub run: String,
     /// Its start, nanoseconds since the epoch.
     pub started_realtime_ns: u64,
     /// From its first thread to the end of its last.
+    #[serde(rename = "time_ns")]
     pub time: Nanos,
+    #[serde(flatten)]
     pub stolen: Stolen,
     pub contamination: Contamination,
-    /// Why the evidence is incomplete; empty if it is complete.
+    /// Why the evidence is incomplete; empty if it is complete. In JSON, view adds it with its words.
+    #[serde(skip)]
     pub unsure: Vec<Unsure>,
 }
 

@@ -2,9 +2,11 @@
 
 use super::iteration::{Contamination, Iteration};
 use jitterscope_model::Nanos;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The iterations of a command, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
     /// The command and its arguments.
     pub command: Vec<String>,
@@ -15,28 +17,39 @@ pub struct Series {
     /// The largest number of additional iterations.
     pub retry: usize,
     /// The largest share of the wanted time that others may take.
+    #[serde(rename = "contaminated_above_fraction")]
     pub limit: f64,
+    /// In JSON, view adds them with their words.
+    #[serde(skip)]
     pub iterations: Vec<Iteration>,
     /// Whether the user ended it early.
     pub interrupted: bool,
 }
 
 /// The times of all iterations that ran to their end, and how many were disturbed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Headline {
     /// The number of times.
     pub counted: usize,
     /// The middle time, or the mean of the two middle ones; `None` without a time, like the following.
+    #[serde(rename = "median_ns")]
     pub median: Option<Nanos>,
+    #[serde(rename = "min_ns")]
     pub min: Option<Nanos>,
+    #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
+    #[serde(rename = "mean_ns")]
     pub mean: Option<Nanos>,
     /// Standard deviation of the sample; `None` for fewer than two times.
+    #[serde(rename = "stddev_ns")]
     pub deviation: Option<Nanos>,
-    /// Iterations of each kind, additional ones included.
+    /// Clean iterations, additional ones included.
     pub clean: usize,
+    /// Contaminated iterations, additional ones included.
     pub contaminated: usize,
+    /// Iterations of which it is unknown, additional ones included.
     pub unknown: usize,
+    /// Iterations made in place of contaminated ones.
     pub additional: usize,
     /// Contaminated iterations, without additional ones, in place of which no clean one was made.
     pub remaining: usize,

@@ -3,38 +3,51 @@
 use jitterscope_model::{
     Attribution, CulpritSums, KeyLevel, Nanos, RunManifest, Subject, SumRow, ThreadAccount,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// What the threads of a command lost of the time in which they wanted a CPU.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Stolen {
     /// The time in which they wanted a CPU: they ran, or waited for one.
+    #[serde(rename = "wanted_ns")]
     pub wanted: Nanos,
     /// The time that they waited for a CPU.
+    #[serde(rename = "waited_ns")]
     pub waited: Nanos,
     /// The time of their turns that interrupts took.
+    #[serde(rename = "interrupted_ns")]
     pub interrupted: Nanos,
     /// The part of the waits in which threads of the same command had the CPU.
+    #[serde(rename = "waited_for_own_ns")]
     pub own: Nanos,
     /// The part of the waits in which threads had the CPU that may be the command's own: of them only a name is known,
     /// which one of its threads has, too.
+    #[serde(skip)]
     pub unclear: Nanos,
     /// The time of other processes' threads that have the name of one of the command's own.
+    #[serde(skip)]
     pub namesakes: Nanos,
     /// The time in an unknown state.
+    #[serde(rename = "unknown_ns")]
     pub unknown: Nanos,
     /// The time in which a signal or a tracer kept them stopped.
+    #[serde(skip)]
     pub stopped: Nanos,
-    /// Who took most; `None` if nobody took anything.
+    /// Who took most; `None` if nobody took anything. In JSON, view adds it unless it is withheld.
+    #[serde(skip)]
     pub thief: Option<Thief>,
 }
 
 /// Who took most of the lost time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Thief {
+    #[serde(flatten)]
     pub subject: Subject,
     /// The number of its threads or workers; 0 for kinds without any.
     pub threads: u64,
+    #[serde(rename = "total_ns")]
     pub total: Nanos,
     /// Whether it is the recording itself.
     pub recorder: bool,

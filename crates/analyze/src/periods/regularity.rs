@@ -6,10 +6,11 @@
 //! and its phase drifts. The lag-one correlation of intervals separates the two (von Neumann 1941; the same distinction
 //! as white phase and white frequency noise of oscillators).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The driver of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Regularity {
     /// A clock: lateness does not add up.

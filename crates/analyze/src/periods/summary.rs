@@ -4,10 +4,11 @@ use super::dictionary::TickOf;
 use super::gather::Found;
 use super::regularity::Regularity;
 use jitterscope_model::{CpuId, CulpritKind, Name, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The significant periods of a run's stalls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeriodSummary {
     /// The number of searched series: one for each culprit and CPU.
     pub searched: usize,
@@ -23,7 +24,7 @@ pub struct PeriodSummary {
 type KnownName = &'static str;
 
 /// A period of one culprit's stalls on one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeriodRow {
     pub cpu: CpuId,
     /// The kind of the culprit; null for all stalls of a CPU without attribution.

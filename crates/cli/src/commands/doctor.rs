@@ -1,7 +1,7 @@
 //! `doctor`: what can be observed on this machine.
 
 use super::leftovers::{self, PutRight};
-use super::machine_threshold;
+use super::machine_threshold::{self, MachineThreshold};
 use super::require;
 use crate::exit::Exit;
 use crate::output;
@@ -10,13 +10,14 @@ use crate::signals;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::SourceSummary;
-use jitterscope_model::{ClockKind, Nanos, SCHEMA_VERSION, visible};
+use jitterscope_model::{SCHEMA_VERSION, visible};
 use jitterscope_platform::Machine;
 use jitterscope_source::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir, status};
 use jitterscope_view::doctor::{changed_by_tune, render, verdict};
 use jitterscope_view::json::with_words;
-use jitterscope_view::tuning::status_json;
+use jitterscope_view::tuning::{StatusWithWords, status_json};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -39,25 +40,24 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-#[derive(Serialize)]
-struct DoctorJson<'a, T> {
+/// What can be observed on this machine.
+#[derive(Serialize, JsonSchema)]
+pub struct Doctor<'a> {
+    /// Version of this structure.
     schema_version: u32,
+    /// What recordings can show, in a sentence.
     verdict: String,
     sources: Vec<SourceSummary>,
+    /// What killed recordings left; empty with `--clean`.
     leftovers: &'a [String],
+    /// What `--clean` put right.
     removed: &'a [String],
+    /// What could not be put right or looked at.
     failed: &'a [String],
-    tune: Option<T>,
-    threshold: Option<ThresholdJson>,
-}
-
-#[derive(Serialize)]
-struct ThresholdJson {
-    clock: ClockKind,
-    threshold_ns: Nanos,
-    read_tail_ns: Nanos,
-    store_ns: Nanos,
-    run: String,
+    /// What tune has applied; null if its journal is unreadable.
+    tune: Option<StatusWithWords<'a>>,
+    /// The threshold of probes that spin; null until the first recording chooses it.
+    threshold: Option<MachineThreshold>,
 }
 
 /// Runs `doctor`.
@@ -93,7 +93,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     let of_runs = |runs: PathBuf| machine_threshold::of_machine(&runs, &machine, None);
     let threshold = places.runs().ok().and_then(of_runs);
     if args.json {
-        output::json(&DoctorJson {
+        output::json(&Doctor {
             schema_version: SCHEMA_VERSION,
             verdict: verdict(&sources),
             sources: sources
@@ -105,13 +105,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             removed: &removed,
             failed: &failed,
             tune: tuned.as_ref().ok().map(status_json),
-            threshold: threshold.map(|of| ThresholdJson {
-                clock: of.clock,
-                threshold_ns: of.threshold,
-                read_tail_ns: of.costs.read_tail_ns,
-                store_ns: of.costs.store_ns,
-                run: of.run,
-            }),
+            threshold,
         })?;
     } else {
         let mut text = render(&sources, output::style());

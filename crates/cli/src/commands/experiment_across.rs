@@ -16,8 +16,9 @@ use jitterscope_experiment::{Arm, BootArm, BootChange, Change, Ended, Experiment
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::Goal;
-use jitterscope_view::experiment as view;
+use jitterscope_view::experiment::{self as view, OutcomeWithWords};
 use jitterscope_view::tuning::boot_by_hand;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
@@ -56,7 +57,7 @@ pub(super) fn run(
     report.append(view::next_steps(&next));
     if args.json {
         let parameters = &change.surroundings().parameters;
-        output::json(&AcrossJson {
+        output::json(&AcrossReboot {
             outcome: view::outcome_json(&outcome),
             parameters,
             next: &next,
@@ -68,11 +69,13 @@ pub(super) fn run(
 }
 
 /// The outcome, with the boot parameters and the next steps.
-#[derive(Serialize)]
-struct AcrossJson<'a, O> {
+#[derive(Serialize, JsonSchema)]
+pub struct AcrossReboot<'a> {
     #[serde(flatten)]
-    outcome: O,
+    outcome: OutcomeWithWords<'a>,
+    /// The boot parameters of the change.
     parameters: &'a [String],
+    /// The next steps in words, a line each.
     next: &'a [String],
 }
 

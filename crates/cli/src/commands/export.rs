@@ -10,6 +10,7 @@ use jitterscope_export::{Destination, export_redacted, export_run};
 use jitterscope_model::{Delivery, SCHEMA_VERSION};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::doubts_text;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Arguments of `export`.
@@ -60,7 +61,13 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let delivered = export(&run, &args.to).map_err(told_by_target)?;
     if args.json {
-        output::json(&deliveries_json(&args.to, &delivered, args.redact))?;
+        let targets = args.to.iter().zip(&delivered);
+        output::json(&Delivered {
+            schema_version: SCHEMA_VERSION,
+            targets: targets
+                .map(|(target, delivery)| delivered_to(target, delivery, args.redact))
+                .collect(),
+        })?;
     }
     let mut exit = Exit::Ok;
     for (target, delivery) in args.to.iter().zip(&delivered) {
@@ -74,51 +81,34 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-#[derive(Serialize)]
-struct DeliveriesJson<'a> {
+/// What became of each target.
+#[derive(Serialize, JsonSchema)]
+pub struct Delivered {
+    /// Version of this structure.
     schema_version: u32,
-    targets: Vec<DeliveryJson<'a>>,
+    targets: Vec<DeliveredTo>,
 }
 
-#[derive(Serialize)]
-struct DeliveryJson<'a> {
+#[derive(Serialize, JsonSchema)]
+struct DeliveredTo {
+    /// The target as the user named it; if redacted, only its scheme.
     target: String,
-    delivered: u64,
-    lost: u64,
-    retries: u64,
-    confirmed: bool,
-    problem: Option<&'a str>,
+    #[serde(flatten)]
+    delivery: Delivery,
 }
 
-fn deliveries_json<'a>(
-    targets: &[Destination],
-    delivered: &'a [Delivery],
-    redact: Redact,
-) -> DeliveriesJson<'a> {
-    let of = |(target, delivery): (&Destination, &'a Delivery)| {
-        let Delivery {
-            delivered,
-            lost,
-            retries,
-            confirmed,
-            problem,
-        } = delivery;
-        DeliveryJson {
-            target: if redact.on {
-                target.scheme().to_owned()
-            } else {
-                target.to_string()
-            },
-            delivered: *delivered,
-            lost: *lost,
-            retries: *retries,
-            confirmed: *confirmed,
-            problem: problem.as_deref().filter(|_| !redact.on),
+fn delivered_to(target: &Destination, delivery: &Delivery, redact: Redact) -> DeliveredTo {
+    if redact.on {
+        let target = target.scheme().to_owned();
+        let delivery = Delivery {
+            problem: None,
+            ..delivery.clone()
+        };
+        DeliveredTo { target, delivery }
+    } else {
+        DeliveredTo {
+            target: target.to_string(),
+            delivery: delivery.clone(),
         }
-    };
-    let targets = targets.iter().zip(delivered).map(of).collect();
-    DeliveriesJson {
-        schema_version: SCHEMA_VERSION,
-        targets,
     }
 }

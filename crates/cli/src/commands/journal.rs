@@ -10,7 +10,6 @@ use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION, visible_jso
 use jitterscope_platform::MappedFile;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::pipeline::journal as text;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The default number of records in a table.
@@ -141,14 +140,6 @@ fn rows(
     })
 }
 
-#[derive(Serialize)]
-struct RecordJson {
-    sequence: i32,
-    published_ns: i64,
-    journalled_ns: i64,
-    delta_ns: i64,
-}
-
 /// Writes one document. Records are written as they are read, because there may be millions.
 fn print_json(
     path: &str,
@@ -171,18 +162,7 @@ fn print_json(
             visible_json(&summary)
         )?;
         for (at, entry) in entries.enumerate() {
-            let JournalEntry {
-                sequence,
-                published_ns,
-                journalled_ns,
-                delta_ns,
-            } = entry;
-            let row = serde_json::to_string(&RecordJson {
-                sequence,
-                published_ns,
-                journalled_ns,
-                delta_ns,
-            })?;
+            let row = serde_json::to_string(&entry)?;
             let separator = if at == 0 { "" } else { "," };
             write!(out, "{separator}\n    {row}")?;
         }

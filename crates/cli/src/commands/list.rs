@@ -29,7 +29,7 @@ pub fn run(args: &ListArgs, places: &Places) -> anyhow::Result<Exit> {
         (runs, problems)
     };
     if args.json {
-        output::json_text(&list::json(&runs, &problems)?)?;
+        output::json(&list::json(&runs, &problems))?;
     } else {
         output::result(&list::render(&runs, &problems, output::style()))?;
     }

@@ -6,6 +6,8 @@ use jitterscope_model::{ClockCosts, ClockKind, Nanos, ProbeKind};
 use jitterscope_platform::{Machine, choose_clock, hostname};
 use jitterscope_recording::needed_threshold;
 use jitterscope_store::{RunEntry, RunReader};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::path::Path;
 use std::time::Duration;
@@ -14,9 +16,12 @@ use std::time::Duration;
 const LATEST: usize = 9;
 
 /// The threshold of a machine, with its calibration.
+#[derive(Serialize, JsonSchema)]
 pub struct MachineThreshold {
+    #[serde(rename = "threshold_ns")]
     pub threshold: Nanos,
     /// The costs that it is above.
+    #[serde(flatten)]
     pub costs: ClockCosts,
     pub clock: ClockKind,
     /// The id of the run that measured them.

@@ -9,7 +9,7 @@ pub mod disturb;
 pub mod doctor;
 pub mod end_now;
 pub mod experiment;
-mod experiment_across;
+pub mod experiment_across;
 pub mod experiment_args;
 mod experiment_auto;
 mod experiment_auto_plan;
@@ -51,7 +51,7 @@ mod scope;
 pub mod selftest;
 pub mod serve;
 pub mod sljtest;
-mod stall;
+pub mod stall;
 pub mod tune;
 
 use crate::exit::Exit;

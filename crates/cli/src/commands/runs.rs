@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use jitterscope_store::{RunEntry, list, remove, size_on_disk};
 use jitterscope_view::size_text;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -193,17 +194,21 @@ fn folder_name(path: &Path) -> String {
         .into_owned()
 }
 
-#[derive(Serialize)]
-struct RemovalJson {
+/// The runs that were removed, or would be.
+#[derive(Serialize, JsonSchema)]
+pub struct Removed {
+    /// Version of this structure.
     schema_version: u32,
-    runs: Vec<RemovedJson>,
+    runs: Vec<RemovedRun>,
 }
 
-#[derive(Serialize)]
-struct RemovedJson {
+#[derive(Serialize, JsonSchema)]
+struct RemovedRun {
     id: String,
     label: String,
+    /// Size of its folder on the disk.
     bytes: u64,
+    /// False with `--dry-run`, and if it could not be removed.
     removed: bool,
 }
 
@@ -214,13 +219,13 @@ fn remove_all(runs: &[&RunEntry], how: &How) -> anyhow::Result<Exit> {
             .iter()
             .zip(&sizes)
             .zip(done)
-            .map(|((run, bytes), removed)| RemovedJson {
+            .map(|((run, bytes), removed)| RemovedRun {
                 id: run.head.id.clone(),
                 label: run.head.label.clone(),
                 bytes: *bytes,
                 removed: *removed,
             });
-        RemovalJson {
+        Removed {
             schema_version: SCHEMA_VERSION,
             runs: rows.collect(),
         }

@@ -220,7 +220,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         .take_periods()
         .map(|search| PeriodSummary::new(search.finish(start, end, rate, FALSE_ALARM), of));
     if args.json {
-        output::json_text(&json(settings, rate, &cpus, periods.as_ref())?)?;
+        output::json(&json(settings, rate, &cpus, periods.as_ref()))?;
     } else if let Some(periods) = &periods {
         output::result(&periods_table(periods, cpus.len() > 1, output::style()))?;
     }

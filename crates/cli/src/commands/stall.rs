@@ -15,6 +15,7 @@ use jitterscope_view::Style;
 use jitterscope_view::text::unproven;
 use jitterscope_view::timeline::{self, StallKind, TimelineView};
 use jitterscope_view::{load_redacted, load_stall, load_worst, utc};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::path::Path;
@@ -109,7 +110,7 @@ pub fn print_stall(
         remarks,
     };
     if as_json {
-        output::json(&StallJson {
+        output::json(&StallAlone {
             schema_version: SCHEMA_VERSION,
             stall: worst,
             victim: &view.victim,
@@ -213,14 +214,19 @@ fn find(run: &RunReader, worst: &WorstStall) -> anyhow::Result<Stall> {
     }
 }
 
-#[derive(Serialize)]
-struct StallJson<'a> {
+/// A stall with its timeline.
+#[derive(Serialize, JsonSchema)]
+pub struct StallAlone<'a> {
+    /// Version of this structure.
     schema_version: u32,
     stall: &'a WorstStall,
+    /// The stalled thread in words.
     victim: &'a str,
+    /// What had the CPU, in order; empty if `order_lost`.
     frames: &'a [TimelineRow],
-    /// Whether the trace is gone or unreadable.
+    /// Whether the trace of the stall is gone or unreadable: then each part is the sum of its turns.
     order_lost: bool,
+    /// What the reader must know, in words.
     remarks: &'a [String],
 }
 

@@ -33,7 +33,9 @@ fn text(output: &Output) -> String {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_str(&text(output)).unwrap()
+    let found = serde_json::from_str(&text(output)).unwrap();
+    crate::schema_check::conforms("diff", &found);
+    found
 }
 
 /// Stores the run under a label, this many minutes after the others.

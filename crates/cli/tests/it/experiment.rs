@@ -5,7 +5,7 @@ use crate::schema_check;
 
 use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
 use jitterscope_testing::{SplitMix64, highest_cpu, turn};
-use schema_check::{hold, schema};
+use schema_check::conforms;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn a_competitor_in_one_arm_is_found_and_named() {
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    hold(&schema("experiment"), &found, "experiment");
+    conforms("experiment", &found);
     let rows = found["diff"]["against"][0]["culprits"].as_array().unwrap();
     let row = rows
         .iter()
@@ -381,7 +381,7 @@ fn a_stopped_experiment_without_a_probe_is_resumed() {
         stderr(&resumed)
     );
     let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
-    hold(&schema("experiment"), &found, "experiment");
+    conforms("experiment", &found);
     // It may be given up as futile before the first look, but not at the pair of the stop.
     let enough = if found["ended"] == "futile" { 2 } else { 8 };
     assert!(found["pairs"].as_u64() >= Some(enough), "{found}");
@@ -460,7 +460,7 @@ fn a_stopped_experiment_whose_arms_do_not_take_turns_is_resumed() {
         "{printed}"
     );
     let found: Value = serde_json::from_slice(&resumed.stdout).unwrap();
-    hold(&schema("experiment"), &found, "experiment");
+    conforms("experiment", &found);
     assert_eq!(
         (&found["ended"], &found["pairs"]),
         (&"last_look".into(), &8.into())
@@ -576,7 +576,7 @@ fn an_arm_by_command_begins_when_another_command_shows_it() {
     // Without a pair nothing is decided.
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    hold(&schema("experiment"), &found, "experiment");
+    conforms("experiment", &found);
     assert_eq!(
         (&found["ended"], &found["pairs"]),
         (&"void".into(), &0.into())
@@ -662,7 +662,9 @@ fn what_a_command_changed_is_found_where_the_guard_was_killed_too() {
     let guard = rustix::process::Pid::from_raw(guard).unwrap();
     let doctor = |args: &[&str]| {
         let output = run(dir.path(), &[&["doctor", "--json"], args].concat());
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+        let value = serde_json::from_slice::<Value>(&output.stdout).unwrap();
+        conforms("doctor", &value);
+        value
     };
     let lists = |list: &Value| {
         let all = list.as_array().unwrap().iter();

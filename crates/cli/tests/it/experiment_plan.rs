@@ -6,7 +6,7 @@ use crate::schema_check;
 
 use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
 use jitterscope_testing::{Neighbour, highest_cpu, turn};
-use schema_check::{hold, schema};
+use schema_check::conforms;
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
@@ -214,11 +214,7 @@ fn a_dry_run_knows_the_scatter_by_runs_of_the_same_setting_only() {
         ];
         let output = run(dir.path(), &[&asked[..], &["--cpus", &cpu], more].concat());
         let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-        hold(
-            &schema("experiment-estimate"),
-            &printed,
-            "experiment-estimate",
-        );
+        conforms("experiment-estimate", &printed);
         printed["known_from"].as_u64().unwrap()
     };
     for _ in 0..3 {
@@ -268,11 +264,7 @@ fn a_dry_run_of_a_command_says_its_time_by_an_earlier_run_of_it() {
         &[&asked[..], &["--json", "--", "sleep", "0.3"]].concat(),
     );
     let printed: Value = serde_json::from_slice(&known.stdout).unwrap();
-    hold(
-        &schema("experiment-estimate"),
-        &printed,
-        "experiment-estimate",
-    );
+    conforms("experiment-estimate", &printed);
     let each = printed["run_ns"].as_u64().unwrap();
     assert!(each >= 300_000_000, "{printed}");
     assert!(
@@ -356,11 +348,7 @@ fn a_dry_run_of_all_that_is_advised_lists_candidates_steps_and_time() {
     let output = run(dir.path(), &[&asked[..], &["--json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    hold(
-        &schema("experiment-auto-plan"),
-        &printed,
-        "experiment-auto-plan",
-    );
+    conforms("experiment-auto-plan", &printed);
     assert_eq!(
         (&printed["ranked_by"], &printed["steps"][0]["runs"][0]),
         (&Value::Null, &4.into())
@@ -447,7 +435,7 @@ fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(1));
     let printed: Value = serde_json::from_slice(&stopped.stdout).unwrap();
-    hold(&schema("experiment-auto"), &printed, "experiment-auto");
+    conforms("experiment-auto", &printed);
     let why = printed["unfinished"].as_str().unwrap();
     assert!(
         why.contains("it was stopped") && why.contains("--resume"),
@@ -473,7 +461,7 @@ fn all_that_is_advised_is_tried_and_the_machine_is_as_it_was() {
     );
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    hold(&schema("experiment-auto"), &found, "experiment-auto");
+    conforms("experiment-auto", &found);
     assert!(
         stderr(&output).contains("going on after 4 runs without the candidates and"),
         "{}",

@@ -1,5 +1,6 @@
 //! `sljtest`, `sampler` and `export`: their output, during and after the run, and that an error leaves nothing behind.
 
+use crate::schema_check::conforms;
 use jitterscope_testing::{Tmpfs, turn};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -811,6 +812,7 @@ fn the_fronts_and_export_speak_json() {
         &["-r", "300ms", "--json", "-f", "o.txt", "--periods"],
     ));
     assert_eq!(value["schema_version"], 2);
+    conforms("sljtest", &value);
     let cpu = &value["cpus"][0];
     let bins = cpu["bins"].as_array().unwrap();
     assert_eq!(
@@ -857,6 +859,9 @@ fn the_fronts_and_export_speak_json() {
     );
     assert!(output.status.success(), "{}", stderr(&output));
     let lines: Vec<_> = stdout(&output).lines().map(json).collect();
+    for line in &lines {
+        conforms("export", line);
+    }
     assert_eq!(
         (&lines[0]["type"], &lines[lines.len() - 1]["type"]),
         (&"run".into(), &"end".into())

@@ -7,7 +7,7 @@ use jitterscope_model::CpuId;
 use jitterscope_platform::{name_current_thread, pin_current_thread, set_fifo};
 use jitterscope_testing::highest_cpu;
 use live::{can_trace, jitterscope, json, program, stderr, turn};
-use schema_check::{hold, schema};
+use schema_check::conforms;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -99,7 +99,7 @@ fn a_command_that_is_left_alone_is_clean_and_its_times_are_in_the_files() {
     let options = [&["-n", "3", "--fail", "--label", "QUIET"], &files[..]].concat();
     let output = guard(runs.path(), &options, highest_cpu());
     let series = json(&output);
-    hold(&schema("guard"), &series, "guard");
+    conforms("guard", &series);
     assert!(output.status.success(), "{series:#}\n{}", stderr(&output));
     assert_eq!(series["outcome"], "clean", "{series:#}");
     assert_eq!(series["headline"]["counted"], 3);
@@ -142,7 +142,7 @@ fn a_thread_of_higher_priority_contaminates_and_is_named() {
     let output = guard(runs.path(), &["-n", "2", "--retry", "1", "--fail"], cpu);
     let series = json(&output);
     drop(thief);
-    hold(&schema("guard"), &series, "guard");
+    conforms("guard", &series);
     assert_eq!(output.status.code(), Some(3), "{series:#}");
     assert_eq!(series["outcome"], "contaminated");
     let headline = &series["headline"];
@@ -216,7 +216,7 @@ fn a_command_that_fails_ends_the_series_and_passes_its_exit_code() {
     let output = jitterscope(runs.path(), &args);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let series = json(&output);
-    hold(&schema("guard"), &series, "guard");
+    conforms("guard", &series);
     let codes: Vec<&Value> = iterations(&series)
         .iter()
         .map(|one| &one["exit_code"])
@@ -267,7 +267,7 @@ fn ctrl_c_keeps_what_was_measured() {
     let output = guard.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let series = json(&output);
-    hold(&schema("guard"), &series, "guard");
+    conforms("guard", &series);
     assert_eq!(series["interrupted"], true, "{series:#}");
     let counted = series["headline"]["counted"].as_u64().unwrap();
     assert!((1..50).contains(&counted), "{series:#}");

@@ -632,7 +632,7 @@ fn a_forged_journal_ends_with_one_and_leaves_the_files_as_they_are() {
     let who =
         serde_json::json!({"uid": 0, "name": null, "pid": 1, "command": "x", "at_realtime_ns": 1});
     let lines = [
-        serde_json::json!({"record": "begin", "version": 2, "boot_id": "b", "who": who, "isolated": "1", "housekeeping": "0"}),
+        serde_json::json!({"record": "begin", "version": 3, "boot_id": "b", "who": who, "isolated": "1", "housekeeping": "0"}),
         serde_json::json!({"record": "intend", "seq": 0, "knob": "persist",
             "op": {"do": "put_file", "path": "/etc/secret", "from": "evil", "to": "secret"}}),
         serde_json::json!({"record": "done", "seq": 0, "outcome": "applied", "reads": "x"}),

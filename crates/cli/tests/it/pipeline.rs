@@ -151,6 +151,7 @@ fn json_has_the_promised_fields() {
         (&value["schema_version"], &value["run"]["label"]),
         (&Value::from(2), &Value::from("J"))
     );
+    crate::schema_check::conforms("report", &value);
     let pipeline = &value["pipeline"];
     assert_eq!(pipeline["setup"]["pacing"], "schedule");
     assert_eq!(pipeline["producer"]["sent"], 3000);

@@ -142,6 +142,7 @@ fn warns(report: &Value, id: &str) -> bool {
 
 /// Checks that a new attribution of the stored run gives the same result.
 fn assert_replays(runs: &Path, report: &Value) {
+    crate::schema_check::conforms("report", report);
     let id = report["run"]["id"].as_str().unwrap();
     let again = jitterscope(runs, &["report", id, "--reattribute", "--json"]);
     assert!(again.status.success(), "{}", stderr(&again));
@@ -208,6 +209,7 @@ fn assert_answered_by(runs: &Path, knob: &str) {
         &["tune", "plan", "--run", "latest", "--cpus", &cpu, "--json"],
     );
     assert!(plan.status.success(), "{}", stderr(&plan));
+    crate::schema_check::conforms("tune-plan", &json(&plan));
     assert!(
         json(&plan).to_string().contains(&format!("\"{knob}\"")),
         "{:#}",

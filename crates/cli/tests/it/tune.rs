@@ -41,9 +41,11 @@ fn run(dir: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-fn json(output: &Output) -> Value {
+fn json(document: &str, output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    let value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    crate::schema_check::conforms(document, &value);
+    value
 }
 
 #[test]
@@ -72,7 +74,10 @@ fn wrong_arguments_end_with_two_and_change_nothing() {
 fn applied_shown_drifted_and_rolled_back() {
     let dir = machine();
     let read = |file: &str| fs::read_to_string(dir.path().join("root").join(file)).unwrap();
-    let audit = json(&run(dir.path(), &["audit", "--cpus", "3", "--json"]));
+    let audit = json(
+        "audit",
+        &run(dir.path(), &["audit", "--cpus", "3", "--json"]),
+    );
     assert_eq!(audit["schema_version"], 2);
     let vmstat = audit["knobs"]
         .as_array()
@@ -86,10 +91,13 @@ fn applied_shown_drifted_and_rolled_back() {
     );
 
     let only = ["--only", "vmstat,irq-aff,thp", "--cpus", "3", "--persist"];
-    let plan = json(&run(
-        dir.path(),
-        &[&["tune", "plan", "--json"], only.as_slice()].concat(),
-    ));
+    let plan = json(
+        "tune-plan",
+        &run(
+            dir.path(),
+            &[&["tune", "plan", "--json"], only.as_slice()].concat(),
+        ),
+    );
     let first = &plan["changes"][0];
     for (key, value) in [
         ("knob", "vmstat"),
@@ -106,7 +114,10 @@ fn applied_shown_drifted_and_rolled_back() {
         &[&["tune", "apply", "--yes", "--json"], only.as_slice()].concat(),
     );
     assert_eq!(applied.status.code(), Some(0), "{applied:?}");
-    assert_eq!(json(&applied)["applied"][0]["outcome"], "applied");
+    assert_eq!(
+        json("tune-apply", &applied)["applied"][0]["outcome"],
+        "applied"
+    );
     assert_eq!(
         read("sys/kernel/mm/transparent_hugepage/enabled"),
         "always [madvise] never\n"
@@ -114,7 +125,10 @@ fn applied_shown_drifted_and_rolled_back() {
     assert!(read("etc/sysctl.d/99-zz-jitterscope.conf").contains("vm.stat_interval = 60\n"));
 
     fs::write(dir.path().join("root/proc/sys/vm/stat_interval"), "7\n").unwrap();
-    let status = json(&run(dir.path(), &["tune", "status", "--json"]));
+    let status = json(
+        "tune-status",
+        &run(dir.path(), &["tune", "status", "--json"]),
+    );
     assert_eq!(status["active"], true);
     assert!(
         status["changes"]
@@ -124,12 +138,13 @@ fn applied_shown_drifted_and_rolled_back() {
             .any(|c| c["now"] == "drifted" && c["reads"] == "7")
     );
 
-    let rolled = run(dir.path(), &["tune", "rollback", "--yes"]);
+    let rolled = run(dir.path(), &["tune", "rollback", "--yes", "--json"]);
     assert_eq!(
         rolled.status.code(),
         Some(1),
         "what somebody else has changed is not overwritten unasked"
     );
+    json("tune-rollback", &rolled);
     assert_eq!(read("proc/sys/vm/stat_interval"), "7\n");
     assert_eq!(
         run(dir.path(), &["tune", "rollback", "--yes", "--force"])
@@ -142,7 +157,10 @@ fn applied_shown_drifted_and_rolled_back() {
     }
     assert!(!dir.path().join("root/etc/tmpfiles.d").exists());
     assert_eq!(
-        json(&run(dir.path(), &["tune", "status", "--json"]))["active"],
+        json(
+            "tune-status",
+            &run(dir.path(), &["tune", "status", "--json"])
+        )["active"],
         false
     );
 }
@@ -171,7 +189,10 @@ fn one_knob_is_rolled_back_by_itself() {
         read("sys/kernel/mm/transparent_hugepage/enabled"),
         "always [madvise] never\n"
     );
-    let status = json(&run(dir.path(), &["tune", "status", "--json"]));
+    let status = json(
+        "tune-status",
+        &run(dir.path(), &["tune", "status", "--json"]),
+    );
     assert_eq!(
         (&status["active"], &status["rolled_back"][0]),
         (&Value::from(true), &Value::from("vmstat"))

@@ -2,6 +2,7 @@
 
 use super::{Asked, Decision};
 use jitterscope_analyze::compare::{Against, Comparison, CulpritDiff, FigureUnit, Scale, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The share of the predicted culprits' time that must be missing from the total, and that other culprits must have taken
@@ -9,7 +10,7 @@ use serde::Serialize;
 const MOST_OF_IT: f64 = 0.5;
 
 /// Whether the change does what it declares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verified {
     /// The predicted culprits fell beyond the margin, and the total fell with them; where their time is within the margin

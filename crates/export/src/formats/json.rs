@@ -10,6 +10,7 @@ use jitterscope_model::{
     CpuId, Doubt, Nanos, Part, Row, RunFacts, RunManifest, SCHEMA_VERSION, StallId, Ticks,
     visible_json,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) static FORMAT: Format = Format {
@@ -25,9 +26,10 @@ pub(super) static FORMAT: Format = Format {
     },
 };
 
-#[derive(Serialize)]
+/// A line of the file.
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line<'a> {
+pub enum JsonLine<'a> {
     Run {
         schema_version: u32,
         id: &'a str,
@@ -55,6 +57,7 @@ enum Line<'a> {
         cpu: CpuId,
         start_ns: u64,
         end_ns: u64,
+        /// Stalls that ended in it.
         count: u64,
         max_ns: Nanos,
         stolen_ns: Nanos,
@@ -65,8 +68,8 @@ enum Line<'a> {
     },
 }
 
-#[derive(Serialize)]
-struct CpuTotals {
+#[derive(Serialize, JsonSchema)]
+pub struct CpuTotals {
     cpu: CpuId,
     /// Null if the recorder was killed.
     samples: Option<u64>,
@@ -77,7 +80,7 @@ struct CpuTotals {
     dropped_records: u64,
 }
 
-impl Line<'_> {
+impl JsonLine<'_> {
     fn text(&self) -> Vec<u8> {
         // Serialising cannot fail: the type has no maps with non-text keys, and no value that refuses.
         let text = serde_json::to_string(self).unwrap_or_default();
@@ -90,7 +93,7 @@ struct Json;
 
 impl RowLines for Json {
     fn head(&mut self, facts: &RunFacts) -> Result<Vec<u8>, ExportError> {
-        Ok(Line::Run {
+        Ok(JsonLine::Run {
             schema_version: SCHEMA_VERSION,
             id: &facts.id,
             label: &facts.label,
@@ -110,7 +113,7 @@ impl RowLines for Json {
 
     fn line(&mut self, facts: &RunFacts, row: &Row<'_>) -> Result<Vec<u8>, ExportError> {
         Ok(match row {
-            Row::Stall(stall, attribution) => Line::Stall {
+            Row::Stall(stall, attribution) => JsonLine::Stall {
                 stall_id: stall.id,
                 cpu: stall.cpu,
                 tid: stall.victim.tid,
@@ -122,7 +125,7 @@ impl RowLines for Json {
                 parts: attribution.map(|of| of.parts.as_slice()),
             }
             .text(),
-            Row::Interval(row, _) => Line::Interval {
+            Row::Interval(row, _) => JsonLine::Interval {
                 cpu: row.cpu,
                 start_ns: facts.epoch_ns(row.start),
                 end_ns: facts.epoch_ns(row.end),
@@ -149,7 +152,7 @@ impl RowLines for Json {
             max_ns: nanos(result.max_ticks),
             dropped_records: result.dropped_records,
         });
-        Ok(Line::End {
+        Ok(JsonLine::End {
             cpus: cpus.collect(),
             doubts: run.doubts(),
         }

@@ -13,6 +13,7 @@ mod parquet;
 use crate::address::Address;
 use crate::error::DestinationError;
 use crate::exporter::Exporter;
+pub use json::JsonLine;
 
 /// All formats, in the order of the help.
 pub static FORMATS: &[&Format] = &[

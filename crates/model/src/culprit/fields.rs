@@ -7,6 +7,7 @@ use super::{
     TimerSource, Verdict, Work, Worker,
 };
 use crate::{CpuId, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a field is stored in a column.
@@ -30,7 +31,7 @@ macro_rules! facts {
     ($($field:ident: $type:ty [$($form:ident)?] $meaning:literal,)*) => {
         /// A subject as a row of a table and as JSON: always `kind` and `name`, and the other facts if present. Reading
         /// it back gives the same subject; fields that make no valid subject become [`Subject::Unknown`].
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         pub struct SubjectFields {
             /// The word of its kind.

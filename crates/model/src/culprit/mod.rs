@@ -50,12 +50,15 @@ pub use totals::{CulpritTotal, CulpritTotals, CulpritTotalsBuilder};
 pub use verdict::Verdict;
 pub use work::{Work, Worker};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What ran instead of the victim. Parts of one stall have the same culprit if subject and sender are equal; over a run
 /// they add up by [`CulpritKey`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Culprit {
     #[serde(flatten)]
     pub subject: Subject,

@@ -2,10 +2,13 @@
 
 use super::Task;
 use crate::Name;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An amount of CPU time per period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct QuotaLimit {
     /// Granted CPU time, microseconds.
     pub quota_us: u64,

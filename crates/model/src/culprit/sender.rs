@@ -1,10 +1,13 @@
 //! The trigger of a culprit.
 
 use crate::{CpuId, ExecutionContext, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The trigger of a culprit: the waker of a thread, the sender of an IPI, the task that queued the work.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Sender {
     /// Whether the thread itself was the trigger, or an interruption of it.
     #[serde(default)]

@@ -4,12 +4,15 @@ use super::{
     About, CulpritKind, Meanwhile, Quota, SubjectFields, Task, TimerSource, Verdict, Work,
 };
 use crate::{Name, softirq_name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What ran instead of the victim, with different data for each kind. Names are shared, so cloning is cheap. In JSON
 /// and in tables it has the form of [`SubjectFields`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(into = "SubjectFields", from = "SubjectFields")]
 pub enum Subject {
     /// Another thread.

@@ -2,11 +2,12 @@
 
 use super::{MACHINE_SETTINGS, MachineSetting, Reading};
 use crate::{CpuId, CpuSet};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// A value of the machine. Lists of CPUs are texts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Scalar {
     Switch(bool),
@@ -48,7 +49,7 @@ impl From<&CpuSet> for Scalar {
 }
 
 /// A value, and what has it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MachineEntry {
     /// The name, for a setting of many: an interrupt's handler, an option of the kernel's build.

@@ -21,13 +21,15 @@ pub use tuning::{
     TuningApply, TuningState,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything about the machine that decides whether two runs are comparable. Read before the measurement, except for
 /// the load of the other CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MachineState {
+    #[schemars(with = "std::collections::BTreeMap<String, Vec<MachineEntry>>")]
     pub settings: MachineSettings,
     /// Knobs, findings of the audit, and changes that `tune` applied; absent if they were not read.
     pub tuning: Reading<TuningState>,

@@ -1,10 +1,11 @@
 //! A value of the machine, or why it is missing.
 
 use crate::AnyVersion;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why an existing value is unknown. In JSON it has its stable, hyphenated `id` beside its fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum ReadingFlaw {
     System {
@@ -28,8 +29,9 @@ pub enum ReadingFlaw {
 }
 
 /// A value as read, or why it could not be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ReadingOf{T}")]
 pub enum Reading<T> {
     Value(T),
     /// This machine has no such value.

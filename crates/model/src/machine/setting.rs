@@ -1,5 +1,6 @@
 //! What a row of [`super::MACHINE_SETTINGS`] states of a setting.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A setting of the machine: where it is read, how two runs are compared, and what a redacted run keeps.
@@ -52,7 +53,7 @@ pub enum FileForm {
 }
 
 /// The effect of a difference on a comparison of two runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceClass {
     /// The runs are of different machines: their figures do not show the effect of a setting.

@@ -2,10 +2,11 @@
 
 use super::Reading;
 use crate::CpuSet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Every knob of the catalogue on this machine, checked for the measured CPUs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuningState {
     /// CPUs that the findings apply to.
@@ -20,7 +21,7 @@ pub struct TuningState {
     pub applied: Reading<AppliedTuning>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KnobSetting {
     pub knob: String,
@@ -31,7 +32,7 @@ pub struct KnobSetting {
 }
 
 /// One value of a knob, and the files that have it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SettingValue {
     /// The file; `{cpu}` is the number of each of `cpus`, `*` any name. Empty if the value is composed from several
@@ -50,7 +51,7 @@ pub struct SettingValue {
 }
 
 /// The audit's verdict on a knob.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnobVerdict {
     /// Not as the CPUs need it.
@@ -85,7 +86,7 @@ impl KnobVerdict {
 }
 
 /// The audit's finding on one knob.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KnobFinding {
     pub knob: String,
@@ -99,7 +100,7 @@ pub struct KnobFinding {
 }
 
 /// Changes that `tune` applied.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AppliedTuning {
     /// The applies in force, oldest first.
@@ -110,7 +111,7 @@ pub struct AppliedTuning {
     pub omitted: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuningApply {
     /// Login name of its user, if known.
@@ -127,7 +128,7 @@ pub struct TuningApply {
 }
 
 /// The state of an applied change when the run began.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeNow {
     /// Still as applied.
@@ -165,7 +166,7 @@ impl ChangeNow {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AppliedChange {
     pub knob: String,

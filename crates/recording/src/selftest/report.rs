@@ -2,7 +2,8 @@
 
 use jitterscope_inject::{DisturbKind, Expectation, Unavailable};
 use jitterscope_model::{CulpritKind, ExecutionContext, Name, SCHEMA_VERSION};
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Percentage of injections that must be found, and named, for a kind to pass.
 pub const PASS_PERCENT: u32 = 95;
@@ -10,7 +11,7 @@ pub const PASS_PERCENT: u32 = 95;
 const ENOUGH: u64 = 20;
 
 /// What a recording reports for an injection that it does not name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Instead {
     /// No stall of the victim's CPU overlaps it.
@@ -32,7 +33,7 @@ pub enum Instead {
 }
 
 /// Wrong reports for injections.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WrongVerdict {
     pub instead: Instead,
     /// For how many injections.
@@ -40,7 +41,7 @@ pub struct WrongVerdict {
 }
 
 /// Why a kind failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum Shortfall {
     NothingInjected,
@@ -62,11 +63,12 @@ pub enum Shortfall {
 }
 
 /// One kind of disturbance, scored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SelftestRow {
     pub kind: DisturbKind,
     /// The expected verdict; `None` if the child never reported it.
     pub expected: Option<Expectation>,
+    /// Injections that could reach the victim.
     pub injected: u64,
     /// How many of them overlapped a stall on the victim's CPU.
     pub found: u64,
@@ -82,7 +84,8 @@ pub struct SelftestRow {
     pub named_when_shifted: u64,
     /// Median of |culprit's net time - injected length| / injected length, over known lengths.
     pub length_error: Option<f64>,
-    /// Wrong reports, the most frequent first.
+    /// Wrong reports, the most frequent first. In JSON, view adds them with their words.
+    #[serde(skip)]
     pub wrong: Vec<WrongVerdict>,
     /// Whether enough was found and named.
     pub passed: bool,
@@ -151,7 +154,7 @@ impl SelftestRow {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "id", rename_all = "kebab-case")]
 pub enum SkipCause {
     /// This machine cannot run it.
@@ -168,18 +171,21 @@ pub enum SkipCause {
 }
 
 /// A kind that this machine cannot run, or was too busy to test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkippedKind {
     pub kind: DisturbKind,
     pub cause: SkipCause,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SelftestReport {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
+    /// In JSON, view adds them with their words.
+    #[serde(skip)]
     pub rows: Vec<SelftestRow>,
-    /// The kinds that were skipped.
+    /// The kinds that were skipped. In JSON, view adds them with their words.
+    #[serde(skip)]
     pub skipped: Vec<SkippedKind>,
     /// Whether at least one kind ran, and all of them passed.
     pub passed: bool,

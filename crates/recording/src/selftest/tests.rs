@@ -488,24 +488,3 @@ fn naming_by_chance_shows_in_the_control() {
         (50, 50, 50)
     );
 }
-
-#[test]
-fn the_report_is_json_both_ways() {
-    let (recorded, injections) = textbook();
-    let skipped = vec![SkippedKind {
-        kind: DisturbKind::Softirq,
-        cause: SkipCause::NotReady {
-            error: "no RPS".into(),
-        },
-    }];
-    let report = SelftestReport::new(vec![recorded.score(&fifo(), &injections)], skipped);
-    let json = serde_json::to_string(&report).unwrap();
-    assert!(
-        json.starts_with("{\"schema_version\":2,\"rows\":[{\"kind\":\"fifo\""),
-        "{json}"
-    );
-    assert_eq!(
-        serde_json::from_str::<SelftestReport>(&json).unwrap(),
-        report
-    );
-}

@@ -83,7 +83,7 @@ impl World {
             .unwrap();
         let who = json!({"uid": 0, "name": null, "pid": 1, "command": "x", "at_realtime_ns": 1});
         let mut lines = vec![json!({
-            "record": "begin", "version": 2, "boot_id": boot, "who": who, "isolated": "2-3", "housekeeping": "0-1",
+            "record": "begin", "version": 3, "boot_id": boot, "who": who, "isolated": "2-3", "housekeeping": "0-1",
         })];
         for (seq, (knob, op)) in steps.iter().enumerate() {
             lines.push(json!({"record": "intend", "seq": seq, "knob": knob, "op": op}));

@@ -6,18 +6,24 @@ use crate::report::{Fact, Facts, Report};
 use crate::style::Tone;
 use jitterscope_experiment::{AutoPlan, NotTried, Outcome, Screened, Verified};
 use jitterscope_model::{AnyVersion, Nanos};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The outcome of `--auto`.
+#[derive(Serialize, JsonSchema)]
 pub struct Sifted<'s> {
-    /// The outcome of each candidate.
+    /// The outcome of each candidate. In JSON, view adds the lists with their words.
+    #[serde(skip)]
     pub candidates: &'s [Screened],
     /// Knobs that need a reboot.
     pub needs_reboot: &'s [String],
     /// Knobs that were not tried, with the reason.
+    #[serde(skip)]
     pub not_tried: &'s [(String, AnyVersion<NotTried>)],
     /// The confirmation of the kept knobs with fresh pairs.
+    #[serde(skip)]
     pub confirmed: Option<&'s Outcome>,
-    /// Why the experiment is incomplete.
+    /// Why the experiment is incomplete; null if it is complete.
     pub unfinished: Option<&'s str>,
 }
 

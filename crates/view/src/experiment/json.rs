@@ -2,132 +2,106 @@
 
 use super::Sifted;
 use super::reasons::{left_out, not_kept, not_tried, step_runs};
-use crate::compare::diff_json;
-use jitterscope_experiment::{AutoPlan, Candidate, NotTried, Outcome, Screened, Step};
-use jitterscope_model::{AnyVersion, Nanos, SCHEMA_VERSION};
+use crate::compare::DiffWithWords;
+use crate::json::Worded;
+use jitterscope_experiment::{AutoPlan, NotTried, Outcome, Screened, Step};
+use jitterscope_model::{AnyVersion, SCHEMA_VERSION};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The outcome of an experiment, with excluded runs in words as `left_out`; null if there are none.
 #[must_use]
-pub fn outcome_json(of: &Outcome) -> impl Serialize {
-    OutcomeJson {
+pub fn outcome_json(of: &Outcome) -> OutcomeWithWords<'_> {
+    OutcomeWithWords {
         of,
-        diff: of.diff.as_ref().map(diff_json),
+        diff: of.diff.as_ref().map(DiffWithWords::of),
         left_out: left_out(of.left_out_runs),
     }
 }
 
-#[derive(Serialize)]
-struct OutcomeJson<'a, D> {
+#[derive(Serialize, JsonSchema)]
+pub struct OutcomeWithWords<'a> {
     #[serde(flatten)]
     of: &'a Outcome,
-    diff: Option<D>,
+    /// The last comparison, with the rows of decided questions from the looks that decided them; null before the first
+    /// look.
+    diff: Option<DiffWithWords<'a>>,
+    /// The excluded runs in words; null without any.
     left_out: Option<String>,
 }
 
 /// The outcome of `--auto`. Each rejected candidate has its `why` in words beside its data; knobs that were not tried
 /// have only words.
 #[must_use]
-pub fn sifted_json(of: &Sifted<'_>) -> impl Serialize {
-    let Sifted {
-        candidates,
-        needs_reboot,
-        not_tried,
-        confirmed,
-        unfinished,
-    } = of;
-    SiftedJson {
+pub fn sifted_json<'a>(of: &'a Sifted<'a>) -> impl Serialize + JsonSchema {
+    SiftedWithWords {
         schema_version: SCHEMA_VERSION,
-        candidates: candidates
-            .iter()
-            .map(|of| ScreenedJson {
-                of,
-                why: of.cause.map(not_kept),
-            })
-            .collect(),
-        needs_reboot,
-        not_tried: words(not_tried),
-        confirmed: confirmed.map(outcome_json),
-        unfinished: *unfinished,
+        of,
+        candidates: of.candidates.iter().map(screened).collect(),
+        not_tried: words(of.not_tried),
+        confirmed: of.confirmed.map(outcome_json),
     }
 }
 
-#[derive(Serialize)]
-struct SiftedJson<'a, O> {
+#[derive(Serialize, JsonSchema)]
+struct SiftedWithWords<'a> {
+    /// Version of this structure.
     schema_version: u32,
-    candidates: Vec<ScreenedJson<'a>>,
-    needs_reboot: &'a [String],
+    #[serde(flatten)]
+    of: &'a Sifted<'a>,
+    /// The outcome of each candidate.
+    candidates: Vec<Worded<'a, Screened, NotKeptWords>>,
+    /// Knobs that were not tried, each with the reason in words.
     not_tried: Vec<(&'a str, String)>,
-    confirmed: Option<O>,
-    unfinished: Option<&'a str>,
+    /// The confirmation of the kept knobs with fresh pairs; null if it was not made.
+    confirmed: Option<OutcomeWithWords<'a>>,
 }
 
-#[derive(Serialize)]
-struct ScreenedJson<'a> {
-    #[serde(flatten)]
-    of: &'a Screened,
+#[derive(Serialize, JsonSchema)]
+struct NotKeptWords {
+    /// `cause` in words; null if it is kept.
     why: Option<&'static str>,
+}
+
+fn screened(fact: &Screened) -> Worded<'_, Screened, NotKeptWords> {
+    let why = fact.cause.map(not_kept);
+    Worded {
+        fact,
+        words: NotKeptWords { why },
+    }
 }
 
 /// The plan of `--auto`. Knobs that are not tried, and the runs of a step, have only words.
 #[must_use]
-pub fn auto_plan_json(of: &AutoPlan) -> impl Serialize {
-    let AutoPlan {
-        schema_version,
-        ranked_by,
-        candidates,
-        needs_reboot,
-        not_tried,
-        steps,
-        takes_ns,
-        budget_ns,
-        fits_budget,
-    } = of;
-    AutoPlanJson {
-        schema_version: *schema_version,
-        ranked_by: ranked_by.as_deref(),
-        candidates,
-        needs_reboot,
-        not_tried: words(not_tried),
-        steps: steps.iter().map(StepJson::of).collect(),
-        takes_ns: *takes_ns,
-        budget_ns: *budget_ns,
-        fits_budget: *fits_budget,
+pub fn auto_plan_json(of: &AutoPlan) -> impl Serialize + JsonSchema {
+    AutoPlanWithWords {
+        plan: of,
+        not_tried: words(&of.not_tried),
+        steps: of.steps.iter().map(step).collect(),
     }
 }
 
-#[derive(Serialize)]
-struct AutoPlanJson<'a> {
-    schema_version: u32,
-    ranked_by: Option<&'a str>,
-    candidates: &'a [Candidate],
-    needs_reboot: &'a [&'static str],
+#[derive(Serialize, JsonSchema)]
+struct AutoPlanWithWords<'a> {
+    #[serde(flatten)]
+    plan: &'a AutoPlan,
+    /// Knobs that are not tried, each with the reason in words.
     not_tried: Vec<(&'a str, String)>,
-    steps: Vec<StepJson>,
-    takes_ns: [Nanos; 2],
-    budget_ns: Nanos,
-    fits_budget: bool,
+    /// The steps, in order.
+    steps: Vec<Worded<'a, Step, StepWords>>,
 }
 
-#[derive(Serialize)]
-struct StepJson {
+#[derive(Serialize, JsonSchema)]
+struct StepWords {
+    /// Its runs in words.
     what: &'static str,
-    runs: [usize; 2],
-    takes_ns: [Nanos; 2],
 }
 
-impl StepJson {
-    fn of(of: &Step) -> StepJson {
-        let Step {
-            what,
-            runs,
-            takes_ns,
-        } = of;
-        StepJson {
-            what: step_runs(*what),
-            runs: *runs,
-            takes_ns: *takes_ns,
-        }
+fn step(fact: &Step) -> Worded<'_, Step, StepWords> {
+    let what = step_runs(fact.what);
+    Worded {
+        fact,
+        words: StepWords { what },
     }
 }
 

@@ -1,6 +1,6 @@
 //! hyperfine's format of `--export-json`: times in seconds.
 
-use super::json::{IterationJson, iterations};
+use super::json::{IterationWithWords, iterations};
 use jitterscope_analyze::guard::Series;
 use jitterscope_model::Nanos;
 use serde::Serialize;
@@ -32,7 +32,7 @@ struct Ours<'a> {
     contaminated_above_fraction: f64,
     contaminated: usize,
     unknown: usize,
-    iterations: Vec<IterationJson<'a>>,
+    iterations: Vec<IterationWithWords<'a>>,
 }
 
 /// The series for readers of hyperfine's JSON; `None` if no iteration ran to its end. An iteration that the user ended

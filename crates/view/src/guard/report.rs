@@ -121,7 +121,7 @@ fn row((at, iteration): (usize, &Iteration)) -> Row {
         false => "ended".into(),
     };
     Row::from([
-        words::number(at, iteration).trim_end().into(),
+        words::number(at, iteration).into(),
         time.into(),
         iteration.stolen.lost().to_string().into(),
         percent_cell(iteration.stolen.share()).into(),

@@ -102,7 +102,7 @@ fn cells(row: &Row) -> Vec<String> {
 fn toned(of: &Cell) -> String {
     match of.tone {
         Some(Tone::Bad | Tone::Good | Tone::Strong) => bold(&of.text),
-        _ => cell(&of.text),
+        _ => cell(of.text.trim()),
     }
 }
 

@@ -2,106 +2,32 @@
 
 use super::plan_reasons::{lasts_because, no_time};
 use super::refusals::{forbidden, gone, not_undone, refusal, refused_with};
-use crate::json::{Worded, worded};
-use jitterscope_model::AnyVersion;
+use crate::json::{PerhapsWhy, Why, Worded};
 use jitterscope_tune::{
-    Applied, ApplyReport, Forbidden, GoneBecause, InForceBy, Lasts, Meaning, NowIs, Outcome,
-    Refusal, RollbackReport, RolledBack, Settling, Status, StatusEntry, Undoing,
+    Applied, ApplyReport, InForceBy, Lasts, NowIs, Outcome, RollbackReport, RolledBack, Settling,
+    Status, StatusEntry, Undoing,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The outcome of an apply. Each change that was not made has its `why` in words beside its data.
-#[must_use]
-pub fn apply_json(of: &ApplyReport) -> impl Serialize {
-    ApplyJson {
-        report: of,
-        applied: of.applied.iter().map(AppliedJson::of).collect(),
-    }
-}
-
-#[derive(Serialize)]
-struct ApplyJson<'a> {
+// A change with its words, and when it is in force.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Timed{T}")]
+struct Timed<'a, T> {
     #[serde(flatten)]
-    report: &'a ApplyReport,
-    applied: Vec<AppliedJson<'a>>,
+    change: Worded<'a, T, PerhapsWhy>,
+    /// When it is in force, which may be later than it reads back; null if nothing was written or the time is not known.
+    in_force_by: Option<Worded<'a, InForceBy, PerhapsWhy>>,
 }
 
-#[derive(Serialize)]
-struct AppliedJson<'a> {
-    knob: &'a str,
-    path: &'a str,
-    from: &'a str,
-    to: &'a str,
-    #[serde(flatten)]
-    outcome: OutcomeJson<'a>,
-    in_force_by: Option<Worded<'a, InForceBy>>,
-}
-
-impl AppliedJson<'_> {
-    fn of(of: &Applied) -> AppliedJson<'_> {
-        AppliedJson {
-            knob: of.knob,
-            path: &of.path,
-            from: &of.from,
-            to: &of.to,
-            outcome: OutcomeJson::of(&of.outcome),
-            in_force_by: of.in_force_by.as_ref().map(in_force),
-        }
+fn timed<'a, T>(change: &'a T, why: Option<String>, by: Option<&'a InForceBy>) -> Timed<'a, T> {
+    Timed {
+        change: Worded::perhaps(change, why),
+        in_force_by: by.map(in_force),
     }
 }
 
-/// An outcome as in the journal, with `why` in words. A forbidden change counts as refused.
-#[derive(Serialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-enum OutcomeJson<'a> {
-    Applied {
-        reads: &'a str,
-    },
-    Pending {
-        effective: &'a str,
-    },
-    Ignored {
-        reads: &'a str,
-    },
-    Refused {
-        class: Refusal,
-        why: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        means: Option<Meaning>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cause: Option<&'a AnyVersion<Forbidden>>,
-    },
-    Gone {
-        cause: &'a AnyVersion<GoneBecause>,
-        why: String,
-    },
-}
-
-impl OutcomeJson<'_> {
-    fn of(of: &Outcome) -> OutcomeJson<'_> {
-        let why = refusal(of);
-        match of {
-            Outcome::Applied { reads } => OutcomeJson::Applied { reads },
-            Outcome::Pending { effective } => OutcomeJson::Pending { effective },
-            Outcome::Ignored { reads } => OutcomeJson::Ignored { reads },
-            Outcome::Refused { class, means, .. } => OutcomeJson::Refused {
-                class: *class,
-                why,
-                means: *means,
-                cause: None,
-            },
-            Outcome::Forbidden { cause } => OutcomeJson::Refused {
-                class: Refusal::NotPermitted,
-                why,
-                means: None,
-                cause: Some(cause),
-            },
-            Outcome::Gone { cause } => OutcomeJson::Gone { cause, why },
-        }
-    }
-}
-
-fn in_force(by: &InForceBy) -> Worded<'_, InForceBy> {
+fn in_force(by: &InForceBy) -> Worded<'_, InForceBy, PerhapsWhy> {
     let why = match by {
         InForceBy::Unknown { cause } => Some(no_time(cause)),
         InForceBy::Now
@@ -109,29 +35,41 @@ fn in_force(by: &InForceBy) -> Worded<'_, InForceBy> {
         | InForceBy::AtEvent { .. }
         | InForceBy::AfterReboot => None,
     };
-    worded(by, why.map(|why| ("why", why)))
+    Worded::perhaps(by, why)
 }
 
-/// A change with its words, and when it is in force.
-#[derive(Serialize)]
-struct TimedJson<'a, T> {
-    #[serde(flatten)]
-    change: Worded<'a, T>,
-    in_force_by: Option<Worded<'a, InForceBy>>,
-}
-
-fn timed<'a, T>(change: &'a T, why: Option<String>, by: Option<&'a InForceBy>) -> TimedJson<'a, T> {
-    TimedJson {
-        change: worded(change, why.map(|why| ("why", why))),
-        in_force_by: by.map(in_force),
+/// The outcome of an apply. Each change that was not made has its `why` in words beside its data.
+#[must_use]
+pub fn apply_json(of: &ApplyReport) -> impl Serialize + JsonSchema {
+    ApplyWithWords {
+        report: of,
+        applied: of.applied.iter().map(applied).collect(),
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ApplyWithWords<'a> {
+    #[serde(flatten)]
+    report: &'a ApplyReport,
+    /// The attempted changes, in order.
+    applied: Vec<Timed<'a, Applied>>,
+}
+
+fn applied(of: &Applied) -> Timed<'_, Applied> {
+    let why = match &of.outcome {
+        Outcome::Refused { .. } | Outcome::Forbidden { .. } | Outcome::Gone { .. } => {
+            Some(refusal(&of.outcome))
+        }
+        Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Ignored { .. } => None,
+    };
+    timed(of, why, of.in_force_by.as_ref())
 }
 
 /// The active changes. Each one that was refused, is gone or belongs to no knob has its `why` in words beside its data.
 #[must_use]
-pub fn status_json(of: &Status) -> impl Serialize {
+pub fn status_json(of: &Status) -> StatusWithWords<'_> {
     let settling = of.settling.iter();
-    StatusJson {
+    StatusWithWords {
         status: of,
         changes: of.changes.iter().map(standing).collect(),
         settling: settling
@@ -140,15 +78,16 @@ pub fn status_json(of: &Status) -> impl Serialize {
     }
 }
 
-#[derive(Serialize)]
-struct StatusJson<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct StatusWithWords<'a> {
     #[serde(flatten)]
     status: &'a Status,
-    changes: Vec<TimedJson<'a, StatusEntry>>,
-    settling: Vec<TimedJson<'a, Settling>>,
+    changes: Vec<Timed<'a, StatusEntry>>,
+    /// Changes rolled back in this boot that take some time to be in force, if that time is limited.
+    settling: Vec<Timed<'a, Settling>>,
 }
 
-fn standing(of: &StatusEntry) -> TimedJson<'_, StatusEntry> {
+fn standing(of: &StatusEntry) -> Timed<'_, StatusEntry> {
     let why = match &of.standing {
         NowIs::Refused { why, means } => Some(refused_with(why, *means)),
         NowIs::Gone { cause } => Some(gone(cause)),
@@ -166,26 +105,27 @@ fn standing(of: &StatusEntry) -> TimedJson<'_, StatusEntry> {
 /// A rollback. Each step that failed, was not tried or had nothing to undo, and each remaining drop-in, has its `why`
 /// in words beside its data.
 #[must_use]
-pub fn rollback_json(of: &RollbackReport) -> impl Serialize {
+pub fn rollback_json(of: &RollbackReport) -> impl Serialize + JsonSchema {
     let lasting = of.lasting.iter();
-    RollbackJson {
+    RollbackWithWords {
         report: of,
         steps: of.steps.iter().map(step).collect(),
         lasting: lasting
-            .map(|of| worded(of, [("why", lasts_because(&of.cause))]))
+            .map(|of| Worded::why(of, lasts_because(&of.cause)))
             .collect(),
     }
 }
 
-#[derive(Serialize)]
-struct RollbackJson<'a> {
+#[derive(Serialize, JsonSchema)]
+struct RollbackWithWords<'a> {
     #[serde(flatten)]
     report: &'a RollbackReport,
-    steps: Vec<TimedJson<'a, RolledBack>>,
-    lasting: Vec<Worded<'a, Lasts>>,
+    steps: Vec<Timed<'a, RolledBack>>,
+    /// Drop-ins of ours that still restore a change at the next boot, and why.
+    lasting: Vec<Worded<'a, Lasts, Why>>,
 }
 
-fn step(of: &RolledBack) -> TimedJson<'_, RolledBack> {
+fn step(of: &RolledBack) -> Timed<'_, RolledBack> {
     let why = match &of.undoing {
         Undoing::Failed { .. } | Undoing::Gone { .. } | Undoing::Forbidden { .. } => {
             Some(not_undone(&of.undoing))
@@ -203,7 +143,7 @@ fn step(of: &RolledBack) -> TimedJson<'_, RolledBack> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_tune::ValueFlaw;
+    use jitterscope_tune::{Forbidden, Meaning, Refusal, ValueFlaw};
 
     fn text(of: &impl Serialize) -> String {
         serde_json::to_string(of).unwrap()
@@ -216,16 +156,25 @@ mod tests {
             why: "busy (os error 16)".into(),
             means: Some(Meaning::InUse),
         };
+        let change = |outcome| Applied {
+            knob: "k",
+            path: "/p".into(),
+            from: "0".into(),
+            to: "1".into(),
+            outcome,
+            in_force_by: None,
+        };
         assert_eq!(
-            text(&OutcomeJson::of(&refused)),
-            r#"{"outcome":"refused","class":"busy","why":"busy (os error 16): in use by another program","means":"in_use"}"#
+            text(&applied(&change(refused))),
+            r#"{"knob":"k","path":"/p","from":"0","to":"1","outcome":"refused","class":"busy","system":"busy (os error 16)","means":"in_use","why":"busy (os error 16): in use by another program","in_force_by":null}"#
         );
         let flaw = ValueFlaw::TooLong;
+        let forbidden = Outcome::Forbidden {
+            cause: Forbidden::Value { flaw }.into(),
+        };
         assert_eq!(
-            text(&OutcomeJson::of(&Outcome::Forbidden {
-                cause: Forbidden::Value { flaw }.into()
-            })),
-            r#"{"outcome":"refused","class":"not_permitted","why":"it is too long: jitterscope never writes such a value","cause":{"id":"value","flaw":"too_long"}}"#
+            text(&applied(&change(forbidden))),
+            r#"{"knob":"k","path":"/p","from":"0","to":"1","outcome":"forbidden","cause":{"id":"value","flaw":"too_long"},"why":"it is too long: jitterscope never writes such a value","in_force_by":null}"#
         );
         let failed = Undoing::Failed {
             why: "busy".into(),

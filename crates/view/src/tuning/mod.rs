@@ -16,7 +16,7 @@ mod remedies;
 pub use audit::{audit, explanation, won};
 pub use default_cpus::default_cpus;
 pub use findings::{finding, wanted};
-pub use journal_json::{apply_json, rollback_json, status_json};
+pub use journal_json::{StatusWithWords, apply_json, rollback_json, status_json};
 pub use json::{audit_json, plan_json};
 pub use page::chapter;
 pub(crate) use page::settles;

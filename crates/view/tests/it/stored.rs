@@ -260,8 +260,7 @@ fn the_list_has_a_line_a_run_and_says_what_it_cannot_read() {
         "{shown}"
     );
     assert!(lines[4].contains("schema version 9"), "{shown}");
-    let value: serde_json::Value =
-        serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
+    let value: serde_json::Value = serde_json::to_value(list::json(&runs, &problems)).unwrap();
     paths.sort();
     assert_eq!(value["runs"][0]["path"], paths[0].display().to_string());
     assert_eq!(value["runs"][1]["interrupted"], true);
@@ -297,8 +296,7 @@ fn the_list_calls_nothing_stolen_that_no_spinning_probe_measured() {
             "{shown}"
         );
         assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
-        let value: serde_json::Value =
-            serde_json::from_str(&list::json(&runs, &problems).unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::to_value(list::json(&runs, &problems)).unwrap();
         assert!(value["runs"][0]["stolen_fraction"].is_null(), "{value}");
     }
 }
@@ -312,8 +310,7 @@ fn the_list_leaves_the_idle_control_out() {
         run.manifest.results[0].max_ticks = u64::MAX / 1_000_000;
         store(&run, dir.path());
         let (runs, problems) = jitterscope_store::list(dir.path()).unwrap();
-        serde_json::from_str::<serde_json::Value>(&list::json(&runs, &problems).unwrap()).unwrap()["runs"][0]
-            .clone()
+        serde_json::to_value(list::json(&runs, &problems)).unwrap()["runs"][0].clone()
     };
     let (all, without) = (of(None), of(Some(0)));
     assert!(
