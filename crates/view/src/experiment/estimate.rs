@@ -43,7 +43,7 @@ fn time(of: &Estimate) -> String {
         )
     } else {
         format!(
-            "{few} runs without the change, then {most} with it{first}. Undoing the change takes too long to alternate."
+            "not interleaved, because undoing the change takes too long: {few} runs without it, then {most} with it{first}."
         )
     }
 }
