@@ -264,7 +264,7 @@ fn a_limit_that_is_exceeded_ends_with_3_and_a_missing_source_with_4() {
 }
 
 #[test]
-fn ctrl_c_keeps_the_measurement_and_a_kill_leaves_no_run() {
+fn ctrl_c_and_a_kill_keep_the_measurement() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let start = || {
@@ -309,8 +309,12 @@ fn ctrl_c_keeps_the_measurement_and_a_kill_leaves_no_run() {
     assert!(list["runs"][0]["interrupted"].as_bool().unwrap());
     let cleaned = json(&jitterscope(dir.path(), &["doctor", "--clean", "--json"]));
     let removed = cleaned["removed"].to_string();
-    assert!(removed.contains("unfinished run"), "{removed}");
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    assert!(removed.contains("finished and marked killed"), "{removed}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    let list = json(&jitterscope(dir.path(), &["list", "--json"]));
+    let runs = list["runs"].as_array().unwrap();
+    let killed = runs.iter().filter(|run| run["killed"] == true);
+    assert_eq!((runs.len(), killed.count()), (2, 1), "{list}");
     if is_root() {
         assert!(!Path::new("/sys/kernel/tracing/instances").exists() || instances().is_empty());
     }
