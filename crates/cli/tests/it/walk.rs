@@ -81,7 +81,7 @@ fn each_step_is_taken_checked_and_put_back() {
     );
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        shown.contains("stolen") && shown.contains("VERDICT"),
+        shown.contains("stolen") && shown.contains("verdict"),
         "{shown}"
     );
 }
