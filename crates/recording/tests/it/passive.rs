@@ -577,17 +577,18 @@ fn a_real_time_hog_is_named_and_measured() {
 }
 
 /// A process that never sleeps, on one CPU; ended when dropped.
-struct Busy(std::process::Child);
+/// A process that takes a CPU while it exists.
+pub(crate) struct BusyLoop(std::process::Child);
 
-impl Busy {
-    fn start(cpu: CpuId) -> Busy {
+impl BusyLoop {
+    pub(crate) fn start(cpu: CpuId) -> BusyLoop {
         let mut spin = std::process::Command::new("taskset");
         spin.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
-        Busy(spin.spawn().unwrap())
+        BusyLoop(spin.spawn().unwrap())
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyLoop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -603,7 +604,7 @@ fn watched_cpus_replay_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
     let cpu = measured().cpus.first().unwrap();
     // A process of its own, because our own threads are never owners.
-    let spinner = Busy::start(cpu);
+    let spinner = BusyLoop::start(cpu);
     let of_largest = settings(dir.path(), Owners::Largest);
     let run = watch(&of_largest);
     assert_whole(&run, of_largest.threshold);

@@ -1,6 +1,7 @@
 //! A replay of a stored run gives the live results, for every kind and stall by stall. Records live, so it needs root
 //! and tracefs; without them the tests are skipped.
 
+use crate::passive::BusyLoop;
 use jitterscope_analyze::{RowSummer, RowSums, RowsOf, SummaryBuilder, timer_frequency};
 use jitterscope_model::{Attribution, CpuSet, EventGrain, Evidence, Nanos, PipelinePacing, Stall};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
@@ -310,6 +311,12 @@ fn followed_threads_replay_as_they_were() {
         return;
     }
     let busy = Busy::start();
+    // Some kernels record no switch from an idle CPU, and then a wake-up there is no wait.
+    let _loops: Vec<BusyLoop> = current_affinity()
+        .unwrap()
+        .iter()
+        .map(BusyLoop::start)
+        .collect();
     let dir = tempfile::tempdir().unwrap();
     let of = |followed| AttachSettings {
         run: RunSettings {
@@ -327,7 +334,6 @@ fn followed_threads_replay_as_they_were() {
         followed,
         most_threads: None,
         children: true,
-        // Long enough to contain waits next to other programs.
         duration: Some(Nanos(3_000_000_000)),
         threshold: Nanos(2_000),
     };
@@ -352,6 +358,9 @@ fn followed_threads_replay_as_they_were() {
             to_stderr: true,
         },
     ] {
+        // The user of a process is read while it lives, so most of those that live three milliseconds are not followed.
+        let of_user = matches!(&target, Followed::Named { user: Some(_), .. });
+        let enough = if of_user { 5 } else { 20 };
         let outcome = attach(
             &Machine::host(),
             &of(target),
@@ -365,7 +374,7 @@ fn followed_threads_replay_as_they_were() {
         assert_eq!(run.manifest(), &outcome.manifest);
         let live = stored(&run);
         let (again, replayed) = replayed(&run);
-        assert!(live.len() > 20, "hardly a wait: {}", live.len());
+        assert!(live.len() > enough, "hardly a wait: {}", live.len());
         assert_same(&live, &again);
         assert_eq!(replayed.threads.as_deref(), Some(&*run.manifest().threads));
         let intervals: Vec<_> = run.intervals().unwrap().map(Result::unwrap).collect();
