@@ -82,7 +82,7 @@ fn its_screens_are_those_of_this_version() {
         "   share   stolen     stalls      max  culprit",
         "Trust: recorded kernel activity explains",
         "  everything that was measured",
-        "VERDICT",
+        "verdict",
         "Nothing was changed. Apply it by `tune apply`",
     ] {
         assert!(all.contains(said), "{said}");
