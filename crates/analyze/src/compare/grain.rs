@@ -108,9 +108,9 @@ impl Grain {
 
     /// The least standard error on the scale of the distance between the means of arms with so many runs: the Poisson
     /// error of the counts, or the rounding to buckets. 0 if the scatter of the runs suffices. Runs of one setting can
-    /// change arms without changing it, as the test of a family requires. Without it, counts that differ by exactly one
-    /// event in every pair would have no scatter in one rearrangement, and no larger change of another figure could
-    /// then be told from chance.
+    /// change arms without changing it, as the test of a family requires. Without it, a count that differs by exactly one
+    /// event in every pair has no scatter in one rearrangement. Its infinite t there makes every change of another figure
+    /// look like chance.
     pub(super) fn least_error(self, scale: Scale, arms: [&[f64]; 2]) -> f64 {
         let runs = arms.map(|arm| arm.len() as f64);
         let of_both = 1.0 / runs[0] + 1.0 / runs[1];

@@ -151,7 +151,7 @@ fn comparisons(run: &Run) -> Value {
             "diff": reported,
             "primary": text(&against.primary().iter().map(|(name, of)| (name, of.verdict)).collect::<Vec<_>>()),
             "verdicts": text(&culprits.map(|row| (row.title(), row.verdict)).collect::<Vec<_>>()),
-            "told": text(&against.shown_conditions().collect::<Vec<_>>()),
+            "shown": text(&against.shown_conditions().collect::<Vec<_>>()),
             "gates": text(&evaluate_changes(&changes, against)),
         }));
     }

@@ -132,7 +132,9 @@ fn hold(args: &DiffArgs, sides: &[Side], found: &Diff) -> anyhow::Result<Exit> {
     if let Some(path) = &args.markdown {
         let mut page = gate_table(&results);
         page.append(report(found));
-        let title = args.sides.join(" beside ");
+        // As compared: redacted if asked for.
+        let names: Vec<&str> = found.sides.iter().map(|side| side.name.as_str()).collect();
+        let title = names.join(" beside ");
         WholeFile::open(path)
             .and_then(|file| file.write(page.markdown(&title).as_bytes()))
             .with_context(|| format!("--markdown {}", path.display()))?;

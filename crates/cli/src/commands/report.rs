@@ -61,7 +61,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub pictures: PictureArgs,
     /// Also write the whole report as Markdown, for the summary page of a build
-    #[arg(long, value_name = "FILE", conflicts_with = "timeline")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["timeline", "chart", "html"])]
     pub markdown: Option<PathBuf>,
     #[command(flatten)]
     pub gates: Gates,

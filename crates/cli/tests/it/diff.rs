@@ -739,7 +739,15 @@ fn a_redacted_comparison_uses_one_pseudonym_per_name() {
     let printed = text(&diff(dir.path(), &sides));
     let as_json = text(&diff(dir.path(), &[&sides[..], &["--json"]].concat()));
     let page = text(&diff(dir.path(), &[&sides[..], &["--html", "-"]].concat()));
-    for text in [&printed, &as_json, &page] {
+    let file = dir.path().join("summary.md");
+    let asked = [&sides[..], &["--markdown", file.to_str().unwrap()]].concat();
+    diff(dir.path(), &asked);
+    let markdown = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        markdown.starts_with("### label-1 beside label-2\n"),
+        "{markdown}"
+    );
+    for text in [&printed, &as_json, &page, &markdown] {
         for name in [
             "SECRET",
             "secret-victim",

@@ -305,8 +305,10 @@ fn no_name_is_in_any_output() {
         .collect();
     let mut export = vec!["export", "--redact", "latest", "--json"];
     export.extend(targets.iter().flat_map(|target| ["--to", target.as_str()]));
-    let commands: [&[&str]; 7] = [
+    let summary = file("md");
+    let commands: [&[&str]; 8] = [
         &["report", "--redact", "latest"],
+        &["report", "--redact", "latest", "--markdown", &summary],
         &["report", "--redact", "--json", "latest"],
         &["report", "--redact", "--worst", "1", "latest"],
         &["report", "--redact", "--worst", "1", "--json", "latest"],
@@ -318,6 +320,13 @@ fn no_name_is_in_any_output() {
         let (text, ok) = run(&runs, args);
         assert!(ok, "{args:?}: {text}");
         assert!(!text.contains(MARK), "{args:?}: {text}");
+        if args.contains(&"--markdown") {
+            let page = std::fs::read_to_string(&summary).unwrap();
+            assert!(
+                page.starts_with("### label-1") && !page.contains(MARK),
+                "{page}"
+            );
+        }
         // Without the flag the names appear: the check can fail.
         let plain: Vec<&str> = args
             .iter()

@@ -34,10 +34,15 @@ pub(crate) struct Busy(Child);
 
 impl Busy {
     pub(crate) fn start() -> Busy {
+        Busy::with("0.003")
+    }
+
+    /// Each process lives for so many seconds.
+    fn with(seconds: &str) -> Busy {
         // It ends by itself if the test does not end it.
-        let line = "n=0; while [ $n -lt 3000 ]; do sleep 0.003; n=$((n+1)); done";
+        let line = format!("n=0; while [ $n -lt 3000 ]; do sleep {seconds}; n=$((n+1)); done");
         let child = Command::new("sh")
-            .args(["-c", line])
+            .args(["-c", &line])
             .stdout(Stdio::null())
             .spawn();
         Busy(child.expect("a shell"))
@@ -311,6 +316,8 @@ fn followed_threads_replay_as_they_were() {
         return;
     }
     let busy = Busy::start();
+    // The user of a process is read while it lives. These live long enough for that.
+    let _longer = ["0.1"; 8].map(Busy::with);
     // Some kernels record no switch from an idle CPU, and then a wake-up there is no wait.
     let _loops: Vec<BusyLoop> = current_affinity()
         .unwrap()
@@ -358,9 +365,6 @@ fn followed_threads_replay_as_they_were() {
             to_stderr: true,
         },
     ] {
-        // The user of a process is read while it lives, so most of those that live three milliseconds are not followed.
-        let of_user = matches!(&target, Followed::Named { user: Some(_), .. });
-        let enough = if of_user { 5 } else { 20 };
         let outcome = attach(
             &Machine::host(),
             &of(target),
@@ -374,7 +378,7 @@ fn followed_threads_replay_as_they_were() {
         assert_eq!(run.manifest(), &outcome.manifest);
         let live = stored(&run);
         let (again, replayed) = replayed(&run);
-        assert!(live.len() > enough, "hardly a wait: {}", live.len());
+        assert!(live.len() > 20, "hardly a wait: {}", live.len());
         assert_same(&live, &again);
         assert_eq!(replayed.threads.as_deref(), Some(&*run.manifest().threads));
         let intervals: Vec<_> = run.intervals().unwrap().map(Result::unwrap).collect();

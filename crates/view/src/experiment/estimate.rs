@@ -93,8 +93,7 @@ fn waits(of: &Estimate) -> Option<String> {
 
 fn finds(of: &Estimate) -> String {
     if !of.interleaved {
-        return "every difference is shown without a verdict, because the change and the passing of time cannot be \
-                told apart."
+        return "every difference is shown without a verdict, because it also contains what else changed with time."
             .into();
     }
     let scatter = format!("{:.0} %", of.scatter * 100.0);
