@@ -47,7 +47,10 @@ pub use jitterscope_model::DifferenceClass;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
 pub use known_names::{KnownName, NameList};
 pub use line::RunLine;
-pub use machine::{MachineDifference, MachineValue, compare_machines, compare_machines_of_runs};
+pub use machine::{
+    KNOBS, MachineDifference, MachineFact, MachineValue, compare_machines,
+    compare_machines_of_runs, machine_facts,
+};
 pub use ours::RecorderThread;
 pub use percentiles::Percentiles;
 pub use pipeline::{

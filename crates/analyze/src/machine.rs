@@ -47,6 +47,48 @@ pub struct MachineDifference {
     pub after: Option<MachineValue>,
 }
 
+/// A property of one machine, as comparisons see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineFact {
+    /// The effect of a difference.
+    pub class: DifferenceClass,
+    /// The property, as a path within `machine.json`.
+    pub what: String,
+    pub value: MachineValue,
+}
+
+/// The declared settings of a machine and the files of its knobs, in the order of `machine.json`. Its load, findings of
+/// an audit and programs that run are no part of its declared state.
+#[must_use]
+pub fn machine_facts(machine: &MachineState) -> Vec<MachineFact> {
+    let mut found = Vec::new();
+    let mut add = |class, what: String, value| found.push(MachineFact { class, what, value });
+    for setting in MACHINE_SETTINGS {
+        let (what, entries) = (setting.name, machine.settings.get(setting.name));
+        match setting.compared {
+            Compared::Not | Compared::Mean(_) => {}
+            Compared::Whole(class) => {
+                if let Some(value) = whole(entries) {
+                    add(class, what.to_owned(), value);
+                }
+            }
+            Compared::ByName(class) | Compared::ByNameIfBoth(class) => {
+                for (name, value) in by_name(entries) {
+                    add(class, format!("{what}.{name}"), value);
+                }
+            }
+        }
+    }
+    if let Reading::Value(tuning) = &machine.tuning {
+        for (knob, value) in settings(&tuning.settings) {
+            add(Matters, format!("{KNOBS}.{knob}"), value);
+        }
+    }
+    found
+}
+
+/// The path of the knobs' values in `machine.json`.
+pub const KNOBS: &str = "tuning.settings";
 /// A difference of this much in the load of the other CPUs matters, in shares of one CPU.
 const LOAD: f64 = 0.05;
 /// The number of differences kept for each kind: a machine with other cards has different interrupts throughout.
@@ -297,7 +339,7 @@ fn tuning(found: &mut Differences, before: &MachineState, after: &MachineState) 
         return;
     };
     let [old_values, new_values] = [old, new].map(|of| settings(&of.settings));
-    found.map(Matters, "tuning.settings", &old_values, &new_values);
+    found.map(Matters, KNOBS, &old_values, &new_values);
     // An audit is about the CPUs that it was run for.
     if old.cpus == new.cpus {
         let [old, new] = [old, new].map(|of| findings(&of.findings));

@@ -12,6 +12,7 @@ pub mod doctor;
 mod doubts;
 mod drawn;
 mod ended;
+pub mod expected;
 pub mod experiment;
 mod gate;
 pub mod guard;

@@ -1,5 +1,7 @@
-//! `audit`: the wrong knobs for these CPUs, most useful first. It changes nothing.
+//! `audit`: the wrong knobs for these CPUs, most useful first; or the deviations from a declared state. It changes
+//! nothing.
 
+use super::audit_expect;
 use super::scope::Scope;
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -7,6 +9,7 @@ use crate::places::Places;
 use clap::Args;
 use jitterscope_tune::{Goal, GoalError, Inspection, audit, catalogue};
 use jitterscope_view::{cpus_text, tuning};
+use std::path::PathBuf;
 
 /// Arguments of `audit`.
 #[derive(Args, Debug)]
@@ -22,6 +25,12 @@ pub struct AuditArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Check this machine against a declared state, a file of --write; exit with 3 where it deviates
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "cpus", "explain"])]
+    expect: Option<PathBuf>,
+    /// Declare the state of this machine in a TOML file, for --expect on others
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "cpus", "explain", "json", "all", "expect"])]
+    write: Option<PathBuf>,
 }
 
 /// An impossible goal is a wrong argument; an unreadable machine is a failure.
@@ -38,6 +47,12 @@ pub fn goal_error(error: GoalError) -> anyhow::Error {
 /// A knob, run or CPU does not exist, or the run or the machine cannot be read.
 pub fn run(args: &AuditArgs, places: &Places) -> anyhow::Result<Exit> {
     let machine = args.scope.machine();
+    if let Some(path) = &args.write {
+        return audit_expect::write(&machine, path);
+    }
+    if let Some(path) = &args.expect {
+        return audit_expect::check(&machine, path, args.all, args.json);
+    }
     let measured = args.scope.measured(places)?;
     let (cpus, why) = args
         .scope

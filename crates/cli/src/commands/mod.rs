@@ -3,6 +3,7 @@
 mod advice;
 pub mod attach;
 pub mod audit;
+mod audit_expect;
 mod compare_with;
 pub mod diff;
 pub mod disturb;

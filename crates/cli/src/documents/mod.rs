@@ -41,6 +41,12 @@ fn documents() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "audit-expect",
+            is::<view::expected::Checked>(
+                "audit --expect FILE --json: where the machine deviates from a declared state",
+            ),
+        ),
+        (
             "delivered",
             is::<commands::export::Delivered>("export --json: what became of each target"),
         ),

@@ -29,6 +29,7 @@ mod diff_kinds;
 mod disturbed;
 mod doubt;
 mod endings;
+mod expected;
 mod experiment;
 mod experiment_gates;
 mod experiment_plan;

@@ -9,7 +9,7 @@ mod report;
 pub(crate) mod words;
 
 pub use conditions::pool_error;
-pub(crate) use conditions::{both_sides, condition};
+pub(crate) use conditions::{both_sides, condition, machine_value};
 pub(crate) use json::DiffWithWords;
 pub use json::diff_json;
 pub use load::{CompareError, load_compared, load_compared_with, load_of_cpus};
