@@ -45,7 +45,16 @@ pub fn as_tested() -> anyhow::Result<()> {
 
 /// The path of cargo's debug build.
 pub fn built() -> PathBuf {
+    of_profile("debug")
+}
+
+/// The path of cargo's build for users and measurements.
+pub fn shipped() -> PathBuf {
+    of_profile(SHIPPED)
+}
+
+fn of_profile(folder: &str) -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    shell::root().join(target).join("debug").join("jitterscope")
+    shell::root().join(target).join(folder).join("jitterscope")
 }

@@ -26,6 +26,14 @@ pub fn allow_memory(bytes: usize) {
     MOST.store(bytes, Ordering::Relaxed);
 }
 
+/// The part of the bound that a document may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Half = 2,
+    /// For a document from which its reader builds tables as large.
+    Quarter = 4,
+}
+
 /// The memory that this thread may still take. Programs that do not count their allocations have no bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
@@ -41,10 +49,11 @@ impl Budget {
         }
     }
 
-    /// The budget of one document: half the bound, because a growing list needs room for the old and the new copy.
-    fn of_document() -> Budget {
+    /// The budget of one document: a part of the bound, because a growing list needs room for the old and the new
+    /// copy.
+    fn of_document(part: Part) -> Budget {
         Budget {
-            most: most() / 2,
+            most: most() / part as usize,
             ..Budget::begin()
         }
     }
@@ -88,11 +97,21 @@ pub(crate) fn most() -> usize {
     MOST.load(Ordering::Relaxed).min(isize::MAX as usize)
 }
 
-/// Parses a document of at most `limit` bytes.
+/// Parses a document of at most `limit` bytes within half the bound.
 ///
 /// # Errors
 /// The document is longer, takes too much memory, cannot be read or does not parse.
 pub(crate) fn document<T: DeserializeOwned>(
+    file: &File,
+    path: &Path,
+    limit: u64,
+) -> Result<T, StoreError> {
+    document_within(Part::Half, file, path, limit)
+}
+
+/// As [`document`], within a part of the bound.
+pub(crate) fn document_within<T: DeserializeOwned>(
+    part: Part,
     file: &File,
     path: &Path,
     limit: u64,
@@ -103,7 +122,7 @@ pub(crate) fn document<T: DeserializeOwned>(
         let path = path.to_path_buf();
         return Err(StoreError::Access(AccessError::TooLarge { path, limit }));
     }
-    parse(&mut file.take(limit), length, path)
+    parse_within(part, &mut file.take(limit), length, path)
 }
 
 /// Parses the text of a document of `length` bytes.
@@ -115,13 +134,22 @@ pub(crate) fn parse<T: DeserializeOwned>(
     length: u64,
     path: &Path,
 ) -> Result<T, StoreError> {
+    parse_within(Part::Half, text, length, path)
+}
+
+fn parse_within<T: DeserializeOwned>(
+    part: Part,
+    text: &mut dyn Read,
+    length: u64,
+    path: &Path,
+) -> Result<T, StoreError> {
     if length <= SHORT {
         let mut bytes = Vec::new();
         text.read_to_end(&mut bytes)
             .map_err(|e| StoreError::read(path, e))?;
         return serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(path, e));
     }
-    let budget = Budget::of_document();
+    let budget = Budget::of_document(part);
     let watched = Watched { text, budget };
     let parsed = serde_json::from_reader(BufReader::with_capacity(PIECE, watched));
     parsed.map_err(|error| match error.io_error_kind() {

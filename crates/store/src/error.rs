@@ -59,7 +59,7 @@ pub enum StoreError {
     },
     /// Reading a file takes more memory than the bound allows.
     #[error(
-        "{} takes more than {mib} MiB of memory to read, so that it is not: a run may come from anybody. If you trust it, allow more, in MiB: JITTERSCOPE_READ_MEMORY=1024",
+        "{} needs more than {mib} MiB of memory, so it is not read: a run may come from anybody. If you trust it, allow more, in MiB: JITTERSCOPE_READ_MEMORY=1024",
         path.display()
     )]
     Memory { path: PathBuf, mib: usize },

@@ -1,6 +1,6 @@
 //! Reads a run.
 
-use crate::budget::{Budget, document};
+use crate::budget::{Budget, Part, document_within};
 use crate::culprits::Culprits;
 use crate::error::StoreError;
 use crate::head::{self, MACHINE};
@@ -102,7 +102,7 @@ impl RunReader {
     /// # Errors
     /// The file is damaged.
     pub fn machine(&self) -> Result<Option<MachineState>, StoreError> {
-        document_if_any(&self.folder, MACHINE, LARGEST_MACHINE)
+        document_if_any(Part::Half, &self.folder, MACHINE, LARGEST_MACHINE)
     }
 
     /// The summary of the rows, as the recorder stored it. `None` if it stored none, or one of an unknown form or
@@ -111,7 +111,7 @@ impl RunReader {
     /// # Errors
     /// The file cannot be read.
     pub fn summary<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
-        match document_if_any(&self.folder, SUMMARY, LARGEST_SUMMARY) {
+        match document_if_any(Part::Half, &self.folder, SUMMARY, LARGEST_SUMMARY) {
             Err(
                 StoreError::Access(AccessError::TooLarge { .. })
                 | StoreError::Memory { .. }
@@ -265,7 +265,7 @@ impl RunReader {
         let Some(trace) = self.trace_folder(None)? else {
             return Ok(None);
         };
-        document_if_any(&trace, CONTEXT, LARGEST_CONTEXT)
+        document_if_any(Part::Quarter, &trace, CONTEXT, LARGEST_CONTEXT)
     }
 
     /// The kept pages with any record between two times, in order of time. Reads only the segments of those times,
@@ -312,6 +312,7 @@ impl RunReader {
 
 /// A document of a run; `None` if the file is missing.
 fn document_if_any<T: DeserializeOwned>(
+    part: Part,
     folder: &HeldDir,
     name: &str,
     limit: u64,
@@ -320,7 +321,7 @@ fn document_if_any<T: DeserializeOwned>(
         Err(error) if error.is_absent() => Ok(None),
         opened => {
             let file = opened.map_err(StoreError::reading)?;
-            document(&file, &folder.path().join(name), limit).map(Some)
+            document_within(part, &file, &folder.path().join(name), limit).map(Some)
         }
     }
 }

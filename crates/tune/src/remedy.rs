@@ -89,7 +89,12 @@ pub(crate) fn remedies(
             Subject::Thread(task) => task.is_pinned_within(cpus),
             _ => false,
         };
-        (culprit.subject.kind(), pinned)
+        let kind = match culprit.subject.kind() {
+            // A larger quota gives both back.
+            CulpritKind::QuotaBeside => CulpritKind::Quota,
+            kind => kind,
+        };
+        (kind, pinned)
     };
     let mut totals: BTreeMap<(CulpritKind, bool), Nanos> = BTreeMap::new();
     for culprit in &measured.culprits {
@@ -361,6 +366,33 @@ mod tests {
                 (timer, "nohz-full".into())
             ]
         );
+    }
+
+    #[test]
+    fn a_quota_and_the_time_of_its_neighbour_are_one_culprit_with_one_remedy() {
+        let quota = |beside: Option<Task>| {
+            Subject::Quota(Quota {
+                cgroup: "/shop/checkout".into(),
+                limit: None,
+                beside,
+            })
+        };
+        let neighbour = Task {
+            comm: "hog".into(),
+            ..Task::default()
+        };
+        let found = found(&[
+            (quota(None), 300),
+            (quota(Some(neighbour)), 320),
+            (thread("hog", "0-3", 20), 380),
+        ]);
+        let kinds: Vec<_> = found
+            .iter()
+            .map(|(kind, _, helps)| (*kind, knob(helps)))
+            .collect();
+        assert_eq!(kinds[0].0, CulpritKind::Quota, "{kinds:?}");
+        assert_eq!(kinds[1], (CulpritKind::Thread, "cpuset-part"));
+        assert_eq!(kinds.len(), 2, "{kinds:?}");
     }
 
     /// A quota that was removed since the run, and one that still applies.

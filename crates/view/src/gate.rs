@@ -1,6 +1,6 @@
 //! Words for the outcome of conditions.
 
-use crate::compare::words::{change, figure_name, interval};
+use crate::compare::words::{change, figure_name, interval, level};
 use crate::compare::{both_sides, condition};
 use crate::doubts::doubts_text;
 use crate::report::{Cell, Column, Report, Row, Table};
@@ -85,7 +85,7 @@ fn seen_change(of: &SeenChange) -> String {
     };
     let within = of.interval.map(|within| {
         let bounds = interval(Some(within), of.scale, of.unit);
-        format!("{:.0} % interval {bounds}", within.level * 100.0)
+        format!("{} % interval {bounds}", level(within))
     });
     let chance = of.probability.map(|p| match p {
         p if p < 0.001 => "p < 0.001".to_owned(),

@@ -23,7 +23,7 @@ mod turns;
 
 use crate::consent::Consent;
 use crate::packages::{self, BENCH, BENCH_PROBE};
-use crate::shell;
+use crate::{program, shell};
 use anyhow::{Context, bail};
 use claim::Claim;
 use clap::ValueEnum;
@@ -130,9 +130,12 @@ pub fn run(what: Option<What>, consent: Consent) -> anyhow::Result<()> {
 
 /// The last JSON line of a bench's output.
 pub fn bench_json(package: &str, bench: &str, arguments: &[&str]) -> anyhow::Result<Value> {
+    let profile = ["bench", "--quiet", "--profile", program::SHIPPED];
     let cargo = [
-        "bench", "--quiet", "--locked", "-p", package, "--bench", bench, "--",
-    ];
+        &profile[..],
+        &["--locked", "-p", package, "--bench", bench, "--"],
+    ]
+    .concat();
     let text = shell::output("cargo", &[&cargo[..], arguments].concat())?;
     let line = text
         .lines()

@@ -5,7 +5,7 @@ mod java;
 mod output;
 
 use super::claim::Claim;
-use crate::shell;
+use crate::{program, shell};
 use anyhow::{Context, bail};
 use java::Java;
 use output::Transit;
@@ -106,7 +106,8 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         &[
             "build",
             "--quiet",
-            "--release",
+            "--profile",
+            program::SHIPPED,
             "--locked",
             "-p",
             "jitterscope",
@@ -117,6 +118,8 @@ pub fn claims() -> anyhow::Result<Vec<Claim>> {
         &[
             "bench",
             "--quiet",
+            "--profile",
+            program::SHIPPED,
             "--locked",
             "-p",
             "jitterscope-probe",
@@ -281,7 +284,7 @@ fn alone() -> anyhow::Result<File> {
 }
 
 fn record(course: &Course, contender: Contender) -> anyhow::Result<Transit> {
-    let program = shell::root().join("target/release/jitterscope");
+    let program = program::shipped();
     let runs = course.folder.join("runs");
     let pacing = if contender == Contender::Scheduled {
         "schedule"

@@ -1,6 +1,6 @@
-//! Recordings of the release binary, as users have it, and their reports.
+//! Recordings of the program that users get, and their reports.
 
-use crate::shell;
+use crate::{program, shell};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::io::Read;
@@ -43,7 +43,8 @@ impl Runs {
             &[
                 "build",
                 "--quiet",
-                "--release",
+                "--profile",
+                program::SHIPPED,
                 "--locked",
                 "-p",
                 "jitterscope",
@@ -93,7 +94,7 @@ impl Runs {
     }
 
     pub(super) fn program(&self) -> PathBuf {
-        shell::root().join("target/release/jitterscope")
+        program::shipped()
     }
 
     /// The folder of its runs.

@@ -13,7 +13,7 @@ mod victim;
 use crate::program;
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use commands::{Ground, KINDS, Kind};
+use commands::{Ground, KINDS, Kind, OFTEN};
 use jitterscope_testing::{SplitMix64, turn};
 use machine::{Snapshot, tracing};
 use std::collections::BTreeMap;
@@ -22,6 +22,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use victim::{Blow, StrikeWith, Struck, ignored};
 
+/// The least number of kills that hit each command of [`commands::OFTEN`] while it ran, for a run that is evidence.
+const EVIDENCE: u32 = 50;
+/// The number of kills of a run that is evidence.
+const KILLS: u32 = 500;
 /// How long others may have to wait.
 const TURN: Duration = Duration::from_secs(60);
 
@@ -172,6 +176,15 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<()> {
             tell(number, message, found);
             let counts = kills.entry(kind.name).or_default();
             *counts = (counts.0 + 1, counts.1 + u32::from(running));
+        }
+        for kind in KINDS.iter().filter(|kind| kind.share == OFTEN) {
+            let (all, running) = kills.get(kind.name).copied().unwrap_or_default();
+            if args.kills >= KILLS && args.only.is_none() && running < EVIDENCE {
+                findings.push(format!(
+                    "{}: {running} of {all} kills hit it while it ran, {EVIDENCE} are wanted",
+                    kind.name
+                ));
+            }
         }
         let each: Vec<String> = kills
             .iter()

@@ -2,6 +2,7 @@
 
 use crate::bombs::BOMBS;
 use crate::common;
+use crate::reattribute::{copy, fixtures};
 use crate::stored;
 
 use common::busy;
@@ -97,4 +98,38 @@ fn a_run_from_anywhere_does_not_fill_the_memory() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_trace_with_very_many_names_does_not_fill_the_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    copy(&fixtures("recording/tests/fixtures/spin"), &run);
+    let name = run.to_str().unwrap();
+    let commands = [
+        vec!["report", name, "--reattribute"],
+        vec!["report", name, "--stall", "0"],
+        vec!["report", name, "--html", "/dev/null"],
+        vec!["export", name, "--to", "csv:///dev/null"],
+    ];
+    let ordinary = commands.clone().map(|args| {
+        let (code, said, most) = measured(dir.path(), &args);
+        assert_eq!(code, Some(0), "{args:?}: {said}");
+        most
+    });
+    let path = run.join("trace/context.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let many: String = (0..1_000_000).map(|n| format!("\"{n}\":\"a\",")).collect();
+    let filled = text.replacen("\"tasks\":{", &format!("\"tasks\":{{{many}"), 1);
+    assert_ne!(filled, text);
+    fs::write(&path, filled).unwrap();
+    for (args, ordinary) in commands.iter().zip(ordinary) {
+        let (code, said, most) = measured(dir.path(), args);
+        assert!(matches!(code, Some(0 | 1)), "{args:?}: {code:?}: {said}");
+        let allowed = ordinary + ((MOST - ORDINARY_PAGE) << 10);
+        assert!(most <= allowed, "{args:?}: {most} KiB of {allowed}: {said}");
+        if args.contains(&"--reattribute") {
+            assert!(said.contains("MiB of memory"), "{said}");
+        }
+    }
 }

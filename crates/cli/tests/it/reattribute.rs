@@ -27,7 +27,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn fixtures(of: &str) -> PathBuf {
+pub fn fixtures(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of)
 }
 
@@ -182,7 +182,7 @@ fn a_run_that_does_not_say_how_it_was_set_up_is_refused() {
     assert!(stored.status.success(), "as it is stored it can be read");
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -68,6 +68,12 @@ pub fn change(change: f64, scale: Scale, unit: FigureUnit) -> String {
     }
 }
 
+/// The level of an interval in percent: `95`, `98.5`.
+pub(crate) fn level(of: Interval) -> String {
+    let level = format!("{:.1}", of.level * 100.0);
+    level.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// `-80..+20 %`, short enough for a column.
 pub(crate) fn interval(interval: Option<Interval>, scale: Scale, unit: FigureUnit) -> String {
     let Some(Interval { low, high, .. }) = interval else {
@@ -158,9 +164,7 @@ pub(crate) fn headline(
         exposure[1],
     );
     let at = |of: Option<Interval>| {
-        let level = of.map_or(0.0, |of| of.level * 100.0);
-        let level = format!("{level:.1}");
-        let level = level.trim_end_matches('0').trim_end_matches('.');
+        let level = of.map_or_else(String::new, level);
         format!("{level} % interval {}", interval(of, c.scale, row.unit))
     };
     let power = match (c.detectable, c.noise_floor) {

@@ -92,8 +92,10 @@ fn knob(fact: &MachineFact) -> Option<&str> {
     fact.what.strip_prefix(KNOBS)?.strip_prefix('.')
 }
 
+/// A string of TOML: one of JSON, in which one control character less stands for itself.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted.replace('\u{7f}', "\\u007f")
 }
 
 impl Expected {

@@ -57,6 +57,14 @@ impl Checked {
     }
 }
 
+/// A value, or a word for an empty one.
+fn named(value: &str) -> &str {
+    match value {
+        "" => "nothing",
+        value => value,
+    }
+}
+
 fn fact(of: &Deviation) -> Fact {
     let (tone, text) = match (of.state, &of.here) {
         (DeviationState::Differs, Some(here)) if of.what == BOOT_LINE => {
@@ -64,15 +72,16 @@ fn fact(of: &Deviation) -> Fact {
         }
         (DeviationState::Differs, here) => {
             let here = here.as_deref().unwrap_or_default();
-            (Tone::Bad, format!("{} declared, {here} here", of.declared))
+            let text = format!("{} declared, {} here", named(&of.declared), named(here));
+            (Tone::Bad, text)
         }
         (DeviationState::NotHere, _) => {
-            let text = format!("{} declared; does not exist here", of.declared);
+            let text = format!("{} declared; does not exist here", named(&of.declared));
             (Tone::Bad, text)
         }
         (DeviationState::Unreadable, _) => (
             Tone::Warning,
-            format!("{} declared; unreadable here", of.declared),
+            format!("{} declared; unreadable here", named(&of.declared)),
         ),
     };
     Fact {

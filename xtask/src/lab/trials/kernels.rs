@@ -195,7 +195,7 @@ fn selftest(finding: &mut Finding, score: &Value) {
         .map(Vec::as_slice)
         .unwrap_or_default();
     let kinds: Vec<String> = rows.iter().map(|row| word(row, "kind")).collect();
-    for wanted in ["fifo", "fair", "timer", "softirq", "kworker"] {
+    for wanted in ["fifo", "fair", "timer", "softirq", "kworker", "quota"] {
         finding.check(
             kinds.iter().any(|kind| kind == wanted),
             format!("selftest injects {wanted}"),
