@@ -21,8 +21,7 @@ pub struct Estimate {
     pub run_ns: Option<Nanos>,
     /// Time of a run besides its measurement.
     pub around_ns: Nanos,
-    /// Whether earlier experiments on this machine took that time; else it is assumed.
-    pub around_is_known: bool,
+    pub around_from: AroundFrom,
     /// Maximum wait until the change is in force, each time that it is made.
     pub apply_wait_ns: Nanos,
     /// Maximum wait until its undoing is in force, each time that another run follows; zero if none does.
@@ -45,24 +44,48 @@ pub struct Estimate {
 pub struct Known {
     /// The measured time of one run; `None` if unknown.
     pub run: Option<Nanos>,
-    /// The time of a run besides its measurement, as earlier experiments took it; `None` if there were none.
-    pub around: Option<Nanos>,
+    pub around: Around,
     /// Totals of earlier runs of one setting on this machine, newest first.
     pub totals: Vec<f64>,
     /// The percentiles that the newest of them cannot support.
     pub unsupported: Vec<Tail>,
 }
 
+/// The time of a run besides its measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Around {
+    pub time: Nanos,
+    pub from: AroundFrom,
+}
+
+/// How the time of a run besides its measurement is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AroundFrom {
+    /// Earlier experiments on this machine took that time.
+    EarlierRuns,
+    /// A short run took it, made for the estimate.
+    TrialRun,
+    Assumption,
+}
+
+impl Default for Around {
+    /// Two idle CPUs of a virtual machine take that long.
+    fn default() -> Around {
+        Around {
+            time: Nanos(1_500_000_000),
+            from: AroundFrom::Assumption,
+        }
+    }
+}
+
 /// Assumed scatter of runs: that of one setting on a shared virtual machine.
 const ASSUMED: f64 = 0.3;
-/// Assumed time of a run besides its measurement: two idle CPUs of a virtual machine take that long.
-const AROUND: Nanos = Nanos(1_500_000_000);
 
 /// How long `runs` runs take if each measures for `run`.
 #[must_use]
-pub fn runs_take(run: Nanos, around: Option<Nanos>, runs: usize) -> Nanos {
-    let around = around.unwrap_or(AROUND);
-    Nanos((run.0.saturating_add(around.0)).saturating_mul(runs as u64))
+pub fn runs_take(run: Nanos, around: Around, runs: usize) -> Nanos {
+    Nanos((run.0.saturating_add(around.time.0)).saturating_mul(runs as u64))
 }
 
 /// Estimates an experiment.
@@ -123,8 +146,8 @@ pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
         runs,
         takes_ns,
         run_ns: run,
-        around_ns: around.unwrap_or(AROUND),
-        around_is_known: around.is_some(),
+        around_ns: around.time,
+        around_from: around.from,
         apply_wait_ns: apply_wait,
         wait_ns: wait,
         predicts: !change.predicted().is_empty(),
@@ -191,7 +214,11 @@ mod tests {
     #[test]
     fn a_run_takes_besides_what_earlier_ones_took() {
         let run = |around| runs_take(SECOND, around, 4).0 as f64 / SECOND.0 as f64;
-        assert_eq!((run(Some(Nanos(5 * SECOND.0))), run(None)), (24.0, 10.0));
+        let earlier = Around {
+            time: Nanos(5 * SECOND.0),
+            from: AroundFrom::EarlierRuns,
+        };
+        assert_eq!((run(earlier), run(Around::default())), (24.0, 10.0));
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub const KINDS: &[Kind] = &[
     ),
     often(kind(
         "experiment",
-        0,
+        9000,
         &[
             "experiment",
             "--knob",

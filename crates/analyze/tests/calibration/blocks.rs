@@ -198,10 +198,33 @@ fn labels_that_scatter_unequally_are_rarely_different() {
     }
 }
 
+/// The earlier rule: among all 252 divisions of ten runs into two labels, at most 5 % have means of logarithms that
+/// differ by at least as much.
+fn is_found_by_rearranging(labels: &Labels) -> bool {
+    let logs: Vec<f64> = labels.iter().flatten().map(|run| run.figure.ln()).collect();
+    let all: f64 = logs.iter().sum();
+    let half = labels[0].len();
+    let differ = |of_first: f64| (of_first - (all - of_first)).abs();
+    let seen = differ(logs[..half].iter().sum());
+    let (mut as_large, mut divisions) = (0u32, 0u32);
+    for chosen in 0u32..1 << logs.len() {
+        if chosen.count_ones() as usize != half {
+            continue;
+        }
+        let of_first = (0..logs.len())
+            .filter(|at| chosen >> at & 1 == 1)
+            .map(|at| logs[at])
+            .sum();
+        divisions += 1;
+        as_large += u32::from(differ(of_first) >= seen - 1e-12);
+    }
+    f64::from(as_large) <= 0.05 * f64::from(divisions)
+}
+
 /// Withholding every verdict would pass the test above.
 #[test]
 #[ignore = "takes minutes: cargo xtask test calibration"]
-fn a_fifth_less_is_found_as_often_as_a_t_test_finds_it() {
+fn a_fifth_less_is_found_about_as_often_as_by_rearranging_alone() {
     let textbook = textbook_power(5, 0.8f64.ln().abs() / SCATTER);
     assert!((textbook - 0.87).abs() < 0.01, "{textbook}");
     for (named, judged) in [
@@ -210,20 +233,24 @@ fn a_fifth_less_is_found_as_often_as_a_t_test_finds_it() {
         // Ten of the 252 orders have at most three stretches.
         (BY_CHANCE, 242.0 / 252.0),
     ] {
-        let is = |seed: &u64| {
-            is_changed(&recorded(
-                seed * 577 + 5,
-                Drift::Autocorrelated(0.0),
-                named,
-                0.8,
-            ))
+        let runs = |seed: u64| recorded(seed * 577 + 5, Drift::Autocorrelated(0.0), named, 0.8);
+        let share = |is: fn(&Labels) -> bool| {
+            let found = (0..EXPERIMENTS).filter(|seed| is(&runs(*seed))).count();
+            found as f64 / EXPERIMENTS as f64
         };
-        let found = (0..EXPERIMENTS).filter(is).count() as f64 / EXPERIMENTS as f64;
+        let (found, before) = (share(is_changed), share(is_found_by_rearranging) * judged);
         let wanted = textbook * judged;
-        println!("{named}: {found:.3} found, {wanted:.3} by the t test");
+        println!(
+            "{named}: {found:.3} found, {before:.3} by rearranging, {wanted:.3} by the t test"
+        );
+        assert!(found >= before - FOR_SCATTER, "{named}: {found} {before}");
         assert!(found >= wanted - LOST_POWER, "{named}: {found} {wanted}");
     }
 }
+
+/// What it costs that labels which scatter unequally are not called different (see the test above): rearranging alone
+/// calls them different in one of ten experiments.
+const FOR_SCATTER: f64 = 0.02;
 
 /// What a test may lose that assumes neither equal variances nor normal figures. Measured: 4.5 points, of which the 126
 /// different rearrangements cost 3, and unknown variances the rest.

@@ -365,3 +365,34 @@ fn what_is_attributed_to_the_nanosecond_leaves_nothing_without_a_verdict() {
         (1, 3)
     );
 }
+
+/// Who had the CPU beside a throttled group is known; whether that thread or the quota cost the time is not.
+#[test]
+fn time_beside_a_throttled_group_counts_as_unexplained() {
+    let (manifest, stalls, mut attributions) = run();
+    let beside = Subject::Quota(Quota {
+        cgroup: "/shop".into(),
+        limit: None,
+        beside: Some(Task {
+            comm: "hog".into(),
+            ..Task::default()
+        }),
+    });
+    let last = &stalls[2];
+    let part = Part::inside(
+        beside,
+        RATE.nanos(last.length()),
+        Evidence::SwitchRecordsWhileThrottled,
+    );
+    attributions[2].parts = vec![part];
+    let mut builder = SummaryBuilder::new(&manifest);
+    for (stall, of) in stalls.iter().zip(&attributions) {
+        builder.stall(stall);
+        builder.attribution(of);
+    }
+    let reported = builder.finish().attribution.unwrap();
+    // 3 us of 13 us are ticks.
+    let explained = reported.explained_fraction;
+    assert!((explained - 3.0 / 13.0).abs() < 1e-9, "{explained}");
+    assert_eq!(reported.unexplained.classes.len(), 1, "{reported:?}");
+}

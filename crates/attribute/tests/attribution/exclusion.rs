@@ -53,6 +53,39 @@ fn stalls_began_together_within_five_microseconds_on_other_cpus() {
     assert_eq!(with(FAR, &[10, S - 1000, S + 40_000]), together);
 }
 
+/// Breakpoints and other exceptions leave no record, and can hit the threads of several CPUs at once.
+#[test]
+fn short_stalls_at_once_are_no_pause_of_the_virtual_machine() {
+    let paused = |length: u64| {
+        let mut a = attributor(true);
+        let mut count = 0;
+        for n in 1..4000 {
+            let start = S + n * 1_003_000;
+            for cpu in [CPU, FAR] {
+                a.announce(
+                    cpu,
+                    Gap {
+                        start: Ticks(start),
+                        length: Ticks(length),
+                    },
+                );
+            }
+            let of = a.attribute(
+                &stall(start, start + length),
+                &OutsideHints::default(),
+                &Names,
+            );
+            count += usize::from(of.parts[0].culprit.subject.name() == "virtual machine paused");
+        }
+        count
+    };
+    for length in [2_000, 5_000, 50_000, 199_000] {
+        assert_eq!(paused(length), 0, "{length} ns");
+    }
+    // Long ones are, once enough of them show that it is no chance.
+    assert!(paused(400_000) > 3000);
+}
+
 #[test]
 fn what_stops_several_cpus_stops_them_for_about_as_long() {
     let with = |lengths: &[u64]| {

@@ -13,7 +13,7 @@ use super::experiment_session::{SESSIONS, asked, rules, session};
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
-use super::{experiment_across, experiment_auto, experiment_auto_plan};
+use super::{experiment_across, experiment_auto, experiment_auto_plan, experiment_trial};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
@@ -60,7 +60,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.auto {
         experiment_auto::check(args)?;
         if args.dry_run {
-            return experiment_auto_plan::run(args, places, &machine, &measured.cpus);
+            return experiment_auto_plan::run(args, places, &machine, &measured, &stop);
         }
         return experiment_auto::run(args, places, &machine, measured, &stop);
     }
@@ -74,7 +74,8 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
-        let known = earlier(args, &runs, &measured.cpus);
+        let trial = || experiment_trial::around(args, &machine, &measured, places, &stop);
+        let known = earlier(args, &runs, &measured.cpus, trial);
         let reported = estimate(&*change, &known, &rules);
         if args.json {
             output::json(&reported)?;

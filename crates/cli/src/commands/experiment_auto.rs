@@ -19,7 +19,7 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Change, Chosen, Ended, Experiment, Header, InForceIn, KnobChange, Known, NoChange,
+    Arm, Around, Change, Chosen, Ended, Experiment, Header, InForceIn, KnobChange, Known, NoChange,
     NotTried, Observer, Outcome, Runner, Screened, Session, estimate, runs_take, screen,
 };
 use jitterscope_model::{AnyVersion, Nanos};
@@ -225,14 +225,14 @@ pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
 pub(super) fn room(args: &ExperimentArgs, left: Nanos) -> Nanos {
     Nanos(
         left.0
-            .saturating_sub(runs_take(args.duration, None, RUNS).0)
+            .saturating_sub(runs_take(args.duration, Around::default(), RUNS).0)
             / 2,
     )
 }
 
 /// Refuses a budget that is too small for this many runs.
 fn fits(args: &ExperimentArgs, runs: usize) -> Result<(), UsageError> {
-    let trying = runs_take(args.duration, None, runs);
+    let trying = runs_take(args.duration, Around::default(), runs);
     if args.budget >= trying {
         return Ok(());
     }

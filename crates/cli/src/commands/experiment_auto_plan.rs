@@ -6,6 +6,7 @@ use super::experiment_auto::{RUNS, candidates, longest_undoing, needs_reboot, ro
 use super::experiment_earlier::{earlier, of_probe};
 use super::experiment_failed::failed;
 use super::experiment_session::rules;
+use super::experiment_trial;
 use super::scope::culprits_of;
 use super::tune::who;
 use crate::exit::Exit;
@@ -14,16 +15,17 @@ use crate::places::Places;
 use jitterscope_experiment::{
     AutoPlan, Candidate, KnobChange, Step, StepRuns, estimate, runs_take,
 };
-use jitterscope_model::{CpuSet, Nanos, SCHEMA_VERSION};
-use jitterscope_platform::Machine;
+use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
     Answer, Effect, Goal, How, Knob, RunCulprits, Select, StateDir, catalogue, plan,
 };
 use jitterscope_view::experiment as view;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
-/// Prints the plan; changes and measures nothing.
+/// Prints the plan; changes nothing.
 ///
 /// # Errors
 /// The machine or the runs cannot be read.
@@ -31,8 +33,10 @@ pub fn run(
     args: &ExperimentArgs,
     places: &Places,
     machine: &Machine,
-    cpus: &CpuSet,
+    choice: &CpuChoice,
+    stop: &AtomicBool,
 ) -> anyhow::Result<Exit> {
+    let cpus = &choice.cpus;
     let goal = Goal::to_apply(machine, cpus.clone()).map_err(goal_error)?;
     let runs = places.runs()?;
     let stored = jitterscope_store::list_own(&runs).unwrap_or_default();
@@ -40,7 +44,9 @@ pub fn run(
     let ranked_by = measured.as_ref().map(|(run, _)| run.clone());
     let select = measured.map_or(Select::All, |(_, measured)| Select::RunCulprits(measured));
     let found = plan(machine, &goal, &select, &args.except, false)?;
-    let known = earlier(args, &runs, cpus);
+    let known = earlier(args, &runs, cpus, || {
+        experiment_trial::around(args, machine, choice, places, stop)
+    });
     let left = Nanos(
         args.budget
             .0

@@ -4,7 +4,7 @@ use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_probe::{PERIOD, threshold};
 use super::experiment_runners::timed;
 use jitterscope_analyze::compare::{ComparedRun, Side, Tail};
-use jitterscope_experiment::Known;
+use jitterscope_experiment::{Around, AroundFrom, Known};
 use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
@@ -18,14 +18,20 @@ const MOST_LOADED: usize = 4 * EARLIER;
 /// Runs of one experiment follow each other within this time; a change and its undoing may lie between them.
 const NEXT_WITHIN: Nanos = Nanos(30_000_000_000);
 
-/// Reads the newest runs of this kind, length and setting.
-pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
+/// Reads the newest runs of this kind, length and setting. `trial` finds the time of a run besides its measurement if
+/// no earlier ones tell it.
+pub fn earlier(
+    args: &ExperimentArgs,
+    runs: &Path,
+    cpus: &CpuSet,
+    trial: impl FnOnce() -> Option<Around>,
+) -> Known {
     let all = jitterscope_store::list_own(runs).unwrap_or_default();
     let kind = match args.command.is_empty() {
         true => args.probe.kind(),
         false => ProbeKind::Attach,
     };
-    let around = around(&all, kind);
+    let around = around(&all, kind).or_else(trial).unwrap_or_default();
     if !args.command.is_empty() {
         return Known {
             around,
@@ -52,7 +58,7 @@ pub fn earlier(args: &ExperimentArgs, runs: &Path, cpus: &CpuSet) -> Known {
 
 /// The median time between the measurements of two runs of the same arm that followed each other in an experiment: no
 /// change lies between those.
-fn around(all: &[RunEntry], kind: ProbeKind) -> Option<Nanos> {
+fn around(all: &[RunEntry], kind: ProbeKind) -> Option<Around> {
     let is_of_arm = |run: &RunHead| run.label.ends_with("-A") || run.label.ends_with("-B");
     let between = |pair: &[RunEntry]| {
         let [first, next] = pair else { return None };
@@ -66,7 +72,11 @@ fn around(all: &[RunEntry], kind: ProbeKind) -> Option<Nanos> {
     let pairs = all.windows(2).rev();
     let mut times: Vec<Nanos> = pairs.filter_map(between).take(EARLIER).collect();
     times.sort_unstable();
-    times.get(times.len() / 2).copied()
+    let time = *times.get(times.len() / 2)?;
+    Some(Around {
+        time,
+        from: AroundFrom::EarlierRuns,
+    })
 }
 
 /// The runs of the newest label with runs of this probe on these CPUs, newest first, of any length and setting.
@@ -191,7 +201,7 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
     let (totals, unsupported) = totals(of_it.into_iter(), timed);
     Known {
         run: mean.map(Nanos),
-        around: None,
+        around: Around::default(),
         totals,
         unsupported,
     }

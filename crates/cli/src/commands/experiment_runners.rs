@@ -88,6 +88,18 @@ pub struct ProbeRunner {
 }
 
 impl ProbeRunner {
+    /// Makes and reads a run as [`Runner::measure`] does, and removes it. `None` if that fails or is stopped.
+    pub fn try_out(&mut self, length: Nanos, stop: &AtomicBool) -> Option<()> {
+        let label = format!("{}-trial", self.label);
+        let path = self.record(label, Some(length), Vec::new(), stop).ok()?;
+        let read = whole(Arm::A, &path, stop);
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        remove(&path).ok()?;
+        read.ok().flatten().map(drop)
+    }
+
     /// Records, for `length` if given, else for the time in the settings.
     fn record(
         &mut self,

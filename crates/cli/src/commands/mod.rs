@@ -22,6 +22,7 @@ mod experiment_probe;
 mod experiment_runner;
 mod experiment_runners;
 mod experiment_session;
+mod experiment_trial;
 mod experiment_undo;
 mod experiment_watcher;
 pub mod export;

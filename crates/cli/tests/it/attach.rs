@@ -691,3 +691,61 @@ fn of_a_name_that_anybody_may_take_only_one_users_threads_are_followed() {
         std::panic::resume_unwind(panic);
     }
 }
+
+/// The peak memory of a process so far, KiB.
+fn peak_kib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn fork_loops_under_the_followed_name_do_not_fill_the_memory() {
+    use std::os::unix::fs::PermissionsExt;
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let script = place.path().join("at-forks");
+    // A subshell has its parent's name, and lives for a moment.
+    std::fs::write(&script, "#!/bin/sh\nwhile :; do (:); done\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let follow = |name: &str| {
+        let mut recorder = Command::new(program())
+            .env("JITTERSCOPE_RUNS", runs.path())
+            .args(["attach", "--comm", name, "-d", "3s", "-q"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut most = 0;
+        loop {
+            most = peak_kib(recorder.id()).unwrap_or_default().max(most);
+            if let Some(ended) = recorder.try_wait().unwrap() {
+                return (ended.success(), most);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let mut quiet = Command::new("sleep").arg("60").spawn().unwrap();
+    let (worked, quiet_most) = follow("sleep");
+    let _ = quiet.kill();
+    let _ = quiet.wait();
+    assert!(worked);
+    let mut loops = [0; 2].map(|_| Command::new(&script).stdin(Stdio::null()).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    let (worked, most) = follow("at-forks");
+    for one in &mut loops {
+        let _ = one.kill();
+        let _ = one.wait();
+    }
+    println!("{quiet_most} KiB for one thread, {most} KiB with two fork loops");
+    assert!(worked);
+    // It was 203 MiB, and grew with the time.
+    assert!(most < quiet_most + (64 << 10), "{most} KiB, {quiet_most}");
+}

@@ -331,6 +331,47 @@ fn fixture(kind: &str) -> PathBuf {
         .join(kind)
 }
 
+/// A copy of a stored run under another id, with its details changed.
+fn copied(kind: &str, to: &Path, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let copy = to.join("20261122T090000Z-AGAIN-zzzzzz");
+    crate::reattribute::copy(&fixture(kind), &copy);
+    let manifest = std::fs::read_to_string(copy.join("manifest.json")).unwrap();
+    let of: Value = serde_json::from_str(&manifest).unwrap();
+    let id = of["id"].as_str().unwrap();
+    std::fs::write(copy.join("manifest.json"), manifest.replace(id, "zzzzzz")).unwrap();
+    let details = std::fs::read_to_string(copy.join("details.json")).unwrap();
+    let mut details: Value = serde_json::from_str(&details.replace(id, "zzzzzz")).unwrap();
+    change(&mut details);
+    std::fs::write(copy.join("details.json"), details.to_string()).unwrap();
+    copy
+}
+
+#[test]
+fn where_a_pipelines_threads_run_and_how_many_there_are_are_conditions() {
+    let whole = fixture("pipeline");
+    let conditions = |change: fn(&mut Value)| -> Vec<(String, bool)> {
+        let dir = tempfile::tempdir().unwrap();
+        let copy = copied("pipeline", dir.path(), change);
+        let sides = [whole.to_str().unwrap(), copy.to_str().unwrap(), "--json"];
+        let found = json(&diff(dir.path(), &sides));
+        let all = found["against"][0]["conditions"].as_array().unwrap();
+        let row = |of: &Value| (of["what"].to_string(), of["incomparable"] == true);
+        all.iter().map(row).collect()
+    };
+    assert_eq!(conditions(|_| ()), []);
+    let moved = conditions(|details| details["pipeline"]["threads"][1]["cpu"] = 1.into());
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    assert!(moved[0].0.contains("placement"), "{moved:?}");
+    let more = conditions(|details| {
+        let threads = details["pipeline"]["threads"].as_array_mut().unwrap();
+        let mut third = threads[1].clone();
+        third["role"] = "journaller".into();
+        threads.push(third);
+    });
+    let threads = more.iter().find(|(what, _)| what.contains("threads"));
+    assert_eq!(threads.map(|(_, apart)| *apart), Some(true), "{more:?}");
+}
+
 /// Runs recorded on a machine, as from another host: a copy of each under another id is the second run.
 #[test]
 fn recorded_runs_of_each_kind_are_compared() {
@@ -342,24 +383,7 @@ fn recorded_runs_of_each_kind_are_compared() {
         ("passive", "lost", "stalls_over"),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let copy = dir.path().join("20261122T090000Z-AGAIN-zzzzzz");
-        std::fs::create_dir(&copy).unwrap();
-        let manifest = std::fs::read(fixture(kind).join("manifest.json")).unwrap();
-        let manifest: Value = serde_json::from_slice(&manifest).unwrap();
-        let id = manifest["id"].as_str().unwrap().to_owned();
-        for file in std::fs::read_dir(fixture(kind))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-        {
-            let name = file.file_name().unwrap().to_owned();
-            if file.extension().is_some_and(|ending| ending == "json") {
-                // Each file with the host's name.
-                let said = std::fs::read_to_string(&file).unwrap();
-                std::fs::write(copy.join(name), said.replace(&id, "zzzzzz")).unwrap();
-            } else if file.is_file() {
-                std::fs::copy(&file, copy.join(name)).unwrap();
-            }
-        }
+        let copy = copied(kind, dir.path(), |_| ());
         let folder = fixture(kind);
         let sides = [folder.to_str().unwrap(), copy.to_str().unwrap()];
         let found = json(&diff(dir.path(), &[sides[0], sides[1], "--json"]));

@@ -120,7 +120,7 @@ fn a_trace_with_very_many_names_does_not_fill_the_memory() {
     let path = run.join("trace/context.json");
     let text = fs::read_to_string(&path).unwrap();
     let many: String = (0..1_000_000).map(|n| format!("\"{n}\":\"a\",")).collect();
-    let filled = text.replacen("\"tasks\":{", &format!("\"tasks\":{{{many}"), 1);
+    let filled = text.replacen("\"tasks\": {", &format!("\"tasks\": {{{many}"), 1);
     assert_ne!(filled, text);
     fs::write(&path, filled).unwrap();
     for (args, ordinary) in commands.iter().zip(ordinary) {

@@ -49,6 +49,7 @@ mod readme;
 mod real;
 mod reattribute;
 mod redact;
+mod renaming;
 mod rights;
 mod runs;
 mod safety;

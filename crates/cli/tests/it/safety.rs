@@ -289,6 +289,7 @@ fn a_file_that_may_not_grow_is_an_error_with_a_reason() {
 
 #[test]
 fn a_small_stack_is_enough() {
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     store(&busy(&[0]), dir.path());
     for args in [
@@ -296,6 +297,8 @@ fn a_small_stack_is_enough() {
         &["list", "--json"],
         &["record", "--help"],
         &["doctor"],
+        &["record", "--no-trace", "-d", "100ms"],
+        &["attach", "-d", "2s", "--", "sleep", "0.1"],
     ] {
         let done = limited("--stack=102400", dir.path(), args);
         assert_eq!(done.status.code(), Some(0), "{args:?}: {done:?}");

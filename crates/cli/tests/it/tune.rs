@@ -259,3 +259,27 @@ fn what_was_named_and_not_done_is_an_error_with_the_last_word() {
         "{said}"
     );
 }
+
+#[test]
+fn a_plan_of_many_changes_fits_one_screen() {
+    let dir = machine();
+    for irq in 100..260 {
+        let folder = dir.path().join(format!("root/proc/irq/{irq}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("smp_affinity_list"), "0-3\n").unwrap();
+        fs::write(folder.join("effective_affinity_list"), "3\n").unwrap();
+    }
+    let args = ["tune", "plan", "--profile", "isolation", "--cpus", "3"];
+    let output = run(dir.path(), &args);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let plan = json(
+        "tune-plan",
+        &run(dir.path(), &[&args[..], &["--json"]].concat()),
+    );
+    assert!(plan["changes"].as_array().unwrap().len() > 100, "{text}");
+    assert!(text.lines().count() <= 24, "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+}

@@ -11,18 +11,19 @@ use jitterscope_platform::Machine;
 use jitterscope_platform::{name_current_thread, pin_current_thread};
 use jitterscope_recording::pipeline::{PipelineLength, PipelineRecordSettings, record_pipeline};
 use jitterscope_recording::{
-    AttachSettings, Extra, Followed, Outcome, Owners, PassiveRecordSettings, RecordSettings,
-    WakeupChoice, attach, record, record_passive,
+    AttachSettings, Extra, Followed, Observer, Outcome, Owners, PassiveRecordSettings,
+    RecordSettings, WakeupChoice, attach, record, record_passive,
 };
 use jitterscope_store::RunReader;
 use jitterscope_testing::{Tamper, is_root, recording_instances_of, turn};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// The delay of the tampering after both instances record.
+/// The delay of the tampering after both instances record, or after the measurement began.
 const AFTER: Duration = Duration::from_millis(700);
 
 /// A thread that takes turns of 3 ms on a CPU, and ends when dropped.
@@ -65,6 +66,25 @@ fn tampering(how: Tamper) -> JoinHandle<()> {
             how.on(instance).unwrap();
         }
     })
+}
+
+/// Says when the measurement begins: on a busy machine, long after the instances record.
+struct Begins(Sender<()>);
+
+impl Observer for Begins {
+    fn measuring(&mut self, _: Nanos) {
+        let _ = self.0.send(());
+    }
+}
+
+/// As [`tampering`], `AFTER` after the measurement began.
+fn tampering_with_measurement(how: Tamper) -> (Begins, JoinHandle<()>) {
+    let (begins, begun) = channel();
+    let thread = spawn(move || {
+        begun.recv().unwrap();
+        tampering(how).join().unwrap();
+    });
+    (Begins(begins), thread)
 }
 
 fn is_withheld(attribution: &Attribution) -> bool {
@@ -159,8 +179,10 @@ fn whatever_is_done_to_the_trace_of_a_probe_withholds_verdicts() {
     let cpu = settings.cpus.cpus.first().unwrap();
     for how in Tamper::ALL {
         let _thief = Thief::on(cpu);
-        let tampering = tampering(how);
-        let outcome = probe(&settings);
+        let (mut begins, tampering) = tampering_with_measurement(how);
+        let stop = AtomicBool::new(false);
+        let extra = Extra::default();
+        let outcome = record(&Machine::host(), &settings, extra, &stop, &mut begins).unwrap();
         tampering.join().unwrap();
         let run = RunReader::open(&outcome.path).unwrap();
         let manifest = run.manifest();

@@ -4,7 +4,7 @@ use super::minutes;
 use crate::compare::words::supported_from;
 use crate::lines::counted;
 use crate::report::{Fact, Facts, Report};
-use jitterscope_experiment::Estimate;
+use jitterscope_experiment::{AroundFrom, Estimate};
 use jitterscope_model::Nanos;
 
 /// Builds the report; `change` names what is tried.
@@ -54,9 +54,12 @@ fn runs(of: &Estimate) -> String {
                 one with `jitterscope attach -- COMMAND`, and ask again."
             .into();
     };
-    let source = match of.around_is_known {
-        true => "as in earlier experiments",
-        false => "an assumption, because no earlier experiment is stored",
+    let source = match of.around_from {
+        AroundFrom::EarlierRuns => "as in earlier experiments",
+        AroundFrom::TrialRun => "as a trial run just did",
+        AroundFrom::Assumption => {
+            "an assumption, because no earlier experiment is stored and no trial run could be made"
+        }
     };
     format!(
         "each measures for {run} and takes {} more ({source}).",
@@ -149,7 +152,7 @@ mod tests {
                 takes_ns: None,
                 run_ns: None,
                 around_ns: Nanos(1),
-                around_is_known: false,
+                around_from: AroundFrom::TrialRun,
                 apply_wait_ns: Nanos(apply),
                 wait_ns: Nanos(undo),
                 predicts,

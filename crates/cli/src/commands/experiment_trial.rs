@@ -1,0 +1,35 @@
+//! A short run before an estimate: the time that a run takes here besides its measurement.
+
+use super::experiment_args::ExperimentArgs;
+use super::experiment_probe::probe_runner;
+use crate::places::Places;
+use jitterscope_experiment::{Around, AroundFrom};
+use jitterscope_model::Nanos;
+use jitterscope_platform::{CpuChoice, Machine};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// The longest measurement. A run of this length has the warm-up of longer ones.
+const LONGEST: Nanos = Nanos(500_000_000);
+
+/// Makes a run as the experiment's, and removes it. `None` if it cannot be made, or if a command decides its length.
+pub(super) fn around(
+    args: &ExperimentArgs,
+    machine: &Machine,
+    measured: &CpuChoice,
+    places: &Places,
+    stop: &AtomicBool,
+) -> Option<Around> {
+    if !args.command.is_empty() {
+        return None;
+    }
+    let length = args.duration.min(LONGEST);
+    let mut runner = probe_runner(args, machine, measured, places).ok()?;
+    let began = Instant::now();
+    runner.try_out(length, stop)?;
+    let took = u64::try_from(began.elapsed().as_nanos()).ok()?;
+    Some(Around {
+        time: Nanos(took.saturating_sub(length.0)),
+        from: AroundFrom::TrialRun,
+    })
+}
