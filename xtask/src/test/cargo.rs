@@ -13,6 +13,9 @@ use std::path::Path;
 /// features over the requested packages, so single packages would be compiled again.
 const EVERYTHING: [&str; 4] = ["--workspace", "--features", program::FEATURES, "--locked"];
 
+/// Tests at once: more than two CPUs, because tests that record take turns, and wait most of the time.
+const AT_ONCE: &str = "4";
+
 /// Runs them one binary after the other, as cargo does; recording tests share the measured CPU and take turns through
 /// their own lock. All output is kept in `target/test`; passing tests are not shown.
 ///
@@ -34,6 +37,7 @@ pub fn test(args: &[&str], name: &str, found: &mut Found) -> anyhow::Result<()> 
     let mut command = shell::command("env", &args);
     command
         .env("RUST_BACKTRACE", "0")
+        .env("RUST_TEST_THREADS", AT_ONCE)
         .env(jitterscope_testing::SKIPS, &skips);
     let (mut output, mut written) = (Output::default(), Ok(()));
     let status = shell::watch(command, |line| {

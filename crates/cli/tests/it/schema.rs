@@ -329,6 +329,8 @@ fn stored_runs_are_printed_as_described() {
         dir.path(),
     );
     conforms("audit", &serde_json::from_str(&text).unwrap());
+    // It makes a trial run.
+    let turn = jitterscope_testing::turn();
     let estimate = [
         "experiment",
         "--apply",
@@ -340,6 +342,7 @@ fn stored_runs_are_printed_as_described() {
         "-q",
     ];
     let text = run(&estimate, dir.path());
+    drop(turn);
     conforms("experiment-estimate", &serde_json::from_str(&text).unwrap());
     for label in ["SPIN", "WAKEUP"] {
         let file = dir.path().join(format!("{label}.json"));
