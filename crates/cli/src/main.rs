@@ -14,6 +14,7 @@ mod moment;
 mod output;
 mod parsing;
 mod places;
+mod profile;
 mod progress;
 mod reading;
 mod redact;
@@ -52,7 +53,11 @@ fn main() -> std::process::ExitCode {
 
 fn whole() -> std::process::ExitCode {
     completion::answer(args::Cli::command);
-    let cli = match parsing::parse() {
+    let given = match parsing::given() {
+        Ok(given) => given,
+        Err(error) => return ended(Err(error.into())),
+    };
+    let cli = match parsing::parse(&given) {
         Ok(cli) => cli,
         Err(answer) => return ended(output::answer(&answer)),
     };

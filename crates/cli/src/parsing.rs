@@ -1,29 +1,39 @@
 //! Parses the arguments of this process.
 
 use crate::args::{Cli, PROBES};
+use crate::exit::UsageError;
+use crate::profile;
 use crate::wrong_args::explained;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
-/// The parsed arguments of this process.
+/// The arguments of this process, with the settings of the profile that they name.
+///
+/// # Errors
+/// There is no such profile, or it is wrong.
+pub fn given() -> Result<Vec<OsString>, UsageError> {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    Ok(profile::expand(&given)?.unwrap_or(given))
+}
+
+/// The parsed arguments.
 ///
 /// clap repeats a wrong argument unchanged, and a script may pass an untrusted one: so the error is computed from the
 /// same arguments with control characters escaped.
 ///
 /// # Errors
 /// The arguments are wrong, or ask for help or the version: the text to print, and where.
-pub fn parse() -> Result<Cli, clap::Error> {
-    let given: Vec<OsString> = std::env::args_os().collect();
-    let error = match Cli::try_parse_from(&given) {
+pub fn parse(given: &[OsString]) -> Result<Cli, clap::Error> {
+    let error = match Cli::try_parse_from(given) {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
     };
     // `record -d 3s wakeup` means `record wakeup -d 3s`.
-    if let Some(ordered) = probe_first(&given, &error) {
+    if let Some(ordered) = probe_first(given, &error) {
         return parse_given(&ordered);
     }
-    explained(&given, error)
+    explained(given, error)
 }
 
 fn parse_given(given: &[OsString]) -> Result<Cli, clap::Error> {

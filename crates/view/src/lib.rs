@@ -26,6 +26,7 @@ mod load;
 mod misfit;
 mod number;
 pub mod pipeline;
+pub mod profile;
 pub mod report;
 pub mod selftest;
 pub mod sljtest;

@@ -249,8 +249,8 @@ fn a_fifth_less_is_found_about_as_often_as_by_rearranging_alone() {
 }
 
 /// What it costs that labels which scatter unequally are not called different (see the test above): rearranging alone
-/// calls them different in one of ten experiments.
-const FOR_SCATTER: f64 = 0.02;
+/// calls them different in one of ten experiments. Measured: 0.021, 0.016 and 0.026.
+const FOR_SCATTER: f64 = 0.03;
 
 /// What a test may lose that assumes neither equal variances nor normal figures. Measured: 4.5 points, of which the 126
 /// different rearrangements cost 3, and unknown variances the rest.

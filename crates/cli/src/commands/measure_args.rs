@@ -34,6 +34,10 @@ pub struct MeasureArgs {
     /// else the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
+    /// Limit, probe and settings for one kind of work: servo-1khz, audio-48k-64, vran-slot, trading, cloud-vm, ... or a
+    /// file. Other options take precedence. Prints the verdict in one sentence, and ends with 3 if the limit is exceeded
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,

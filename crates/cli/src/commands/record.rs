@@ -11,9 +11,12 @@ use super::recording_args::kib;
 use super::repeat::repeated;
 use super::report::{Form, print_run};
 use super::require::require;
+use super::scope::of_interest;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured;
+use crate::output;
 use crate::places::Places;
+use crate::profile;
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
@@ -24,8 +27,9 @@ use jitterscope_recording::{
     Extra, Outcome, RecordError, RecordSettings, RunSettings, WakeupChoice, WriterThread,
     idle_control, record,
 };
-use jitterscope_store::StoreError;
-use jitterscope_view::record_error;
+use jitterscope_store::{RunReader, StoreError};
+use jitterscope_view::profile::verdict;
+use jitterscope_view::{record_error, wrap_whole};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -162,6 +166,16 @@ pub(super) fn settings(
 /// Prints the report of a recording, and returns the exit code.
 pub(super) fn conclude(args: &MeasureArgs, outcome: Outcome) -> anyhow::Result<Exit> {
     let form = Form::of(args.json, args.full);
+    if let Some(name) = &args.profile {
+        let profile = profile::load(name)?;
+        let run = RunReader::with_manifest(&outcome.path, outcome.manifest.clone())?;
+        let cpus = of_interest(run.manifest());
+        let verdict = verdict(&run, &cpus, &profile.title, profile.limit)?;
+        match args.json {
+            true => output::talk(verdict),
+            false => output::result(&format!("{}\n", wrap_whole(&verdict, 80).join("\n")))?,
+        }
+    }
     let summary = print_run(&outcome.path, outcome.manifest, form)?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
     leftovers::tell_left_behind(outcome.taken_down);

@@ -45,6 +45,7 @@ mod lost;
 mod outputs;
 mod passive;
 mod pipeline;
+mod profile;
 mod readme;
 mod real;
 mod reattribute;

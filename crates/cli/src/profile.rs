@@ -1,0 +1,222 @@
+//! `record --profile NAME`: a limit, a probe and its settings from a file, for one kind of work.
+
+mod expand;
+
+pub use expand::expand;
+
+use crate::exit::UsageError;
+use crate::units::some_duration;
+use etcetera::BaseStrategy;
+use jitterscope_model::Nanos;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// The profiles of this program, by name.
+const OURS: [(&str, &str); 8] = [
+    (
+        "audio-48k-256",
+        include_str!("../profiles/audio-48k-256.toml"),
+    ),
+    (
+        "audio-48k-64",
+        include_str!("../profiles/audio-48k-64.toml"),
+    ),
+    ("cloud-vm", include_str!("../profiles/cloud-vm.toml")),
+    ("servo-1khz", include_str!("../profiles/servo-1khz.toml")),
+    ("servo-2khz", include_str!("../profiles/servo-2khz.toml")),
+    ("servo-4khz", include_str!("../profiles/servo-4khz.toml")),
+    ("trading", include_str!("../profiles/trading.toml")),
+    ("vran-slot", include_str!("../profiles/vran-slot.toml")),
+];
+/// The version of the file that this program reads.
+const VERSION: i64 = 1;
+/// The longest file, bytes.
+const LONGEST: u64 = 64 << 10;
+
+/// What one kind of work needs of a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The work, for a sentence: `a 1 kHz servo`.
+    pub title: String,
+    /// The longest time that a CPU may be away, or a wake-up may be late.
+    pub limit: Nanos,
+    pub probe: String,
+    /// Options of `record` for that probe.
+    options: Vec<ProfileOption>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProfileOption {
+    /// Its long name, without dashes.
+    name: String,
+    /// `None` for an option without a value.
+    value: Option<String>,
+    /// Its line in the file, from 1.
+    line: usize,
+}
+
+/// The profile of this name: the user's, else ours; or a file, if the name is a path.
+///
+/// # Errors
+/// There is none, it cannot be read, or it is wrong.
+pub fn load(name: &str) -> Result<Profile, UsageError> {
+    let wrong = |from: &str, why: String| UsageError(format!("--profile {from}: {why}"));
+    let path = if name.contains('/') || name.ends_with(".toml") {
+        Some(PathBuf::from(name))
+    } else {
+        users(name).filter(|path| path.exists())
+    };
+    if let Some(path) = path {
+        let from = path.display().to_string();
+        let text = read(&path).map_err(|error| wrong(&from, error.to_string()))?;
+        return parse(&text).map_err(|why| wrong(&from, why));
+    }
+    match OURS.iter().find(|(ours, _)| *ours == name) {
+        Some((_, text)) => parse(text).map_err(|why| wrong(name, why)),
+        None => {
+            let names: Vec<&str> = OURS.iter().map(|(name, _)| *name).collect();
+            let own = users("NAME").map_or_else(String::new, |path| {
+                format!("; your own are files like {}", path.display())
+            });
+            let why = format!(
+                "there is no such profile: there are {}{own}",
+                names.join(", ")
+            );
+            Err(wrong(name, why))
+        }
+    }
+}
+
+/// The file of a user's profile.
+fn users(name: &str) -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    let folder = base.config_dir().join("jitterscope").join("profiles");
+    Some(folder.join(format!("{name}.toml")))
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Reads a profile; the error names the line.
+fn parse(text: &str) -> Result<Profile, String> {
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+    let file = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(1, |span| line(span.start));
+        format!("line {at}: {}", error.message())
+    })?;
+    let [mut title, mut limit, mut probe, mut version] = [const { None }; 4];
+    let mut options = Vec::new();
+    for (key, value) in file.get_ref() {
+        let at = line(key.span().start);
+        let bad = |why: &str| format!("line {at}: {why}");
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            ("version", DeValue::Integer(number)) => version = Some(number.as_str().to_owned()),
+            ("title", DeValue::String(text)) => title = Some(text.to_string()),
+            ("probe", DeValue::String(text)) => probe = Some(text.to_string()),
+            ("limit", DeValue::String(text)) => {
+                let time = some_duration(text).map_err(|why| bad(&format!("limit: {why}")))?;
+                limit = Some(time);
+            }
+            ("record", DeValue::Table(table)) => {
+                for (key, value) in table {
+                    let at = line(key.span().start);
+                    let values = values(value.get_ref())
+                        .ok_or_else(|| format!("line {at}: '{}' is no option", key.get_ref()))?;
+                    options.extend(values.into_iter().map(|value| ProfileOption {
+                        name: key.get_ref().to_string(),
+                        value,
+                        line: at,
+                    }));
+                }
+            }
+            (key @ ("version" | "title" | "probe" | "limit" | "record"), _) => {
+                return Err(bad(&format!("{key} has a value of the wrong type")));
+            }
+            (key, _) => {
+                return Err(bad(&format!(
+                    "unknown key '{key}': there are version, title, limit, probe and [record]"
+                )));
+            }
+        }
+    }
+    match version.as_deref() {
+        Some(found) if found == VERSION.to_string() => {}
+        Some(found) => {
+            return Err(format!(
+                "version {found} is unknown; this program reads version {VERSION}"
+            ));
+        }
+        None => return Err(format!("there is no line `version = {VERSION}`")),
+    }
+    let missing = |key: &str| format!("there is no line `{key} = \"...\"`");
+    options.sort_by_key(|option| option.line);
+    Ok(Profile {
+        title: title.ok_or_else(|| missing("title"))?,
+        limit: limit.ok_or_else(|| missing("limit"))?,
+        probe: probe.ok_or_else(|| missing("probe"))?,
+        options,
+    })
+}
+
+/// The values of an option; none for one that is off.
+fn values(value: &DeValue<'_>) -> Option<Vec<Option<String>>> {
+    Some(match value {
+        DeValue::String(text) => vec![Some(text.to_string())],
+        DeValue::Integer(number) => vec![Some(number.as_str().to_owned())],
+        DeValue::Boolean(true) => vec![None],
+        DeValue::Boolean(false) => Vec::new(),
+        DeValue::Array(all) => {
+            let each = all.iter().map(|value| values(value.get_ref()));
+            each.collect::<Option<Vec<_>>>()?.concat()
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_profiles_are_read_and_expanded() {
+        for (name, _) in OURS {
+            let profile = load(name).unwrap();
+            let given = ["jitterscope", "record", "--profile", name].map(Into::into);
+            let expanded = expand(&given).unwrap().unwrap();
+            assert!(!profile.title.is_empty());
+            let cli = <crate::args::Cli as clap::Parser>::try_parse_from(&expanded);
+            assert!(cli.is_ok(), "{name}: {expanded:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_profile_names_the_line() {
+        let head = "version = 1\ntitle = 'x'\nprobe = 'spin'\n";
+        for (text, says) in [
+            (
+                "version = 1\ntitle = 'x'\nlimit = '50'\n",
+                "line 3: limit: '50' has no unit",
+            ),
+            (
+                "version = 1\nlimits = '50us'\n",
+                "line 2: unknown key 'limits'",
+            ),
+            ("version = 2\n", "version 2 is unknown"),
+            ("title = 3\n", "line 1: title has a value of the wrong type"),
+            (
+                "version = 1\n[record]\nduration = 1.5\n",
+                "line 3: 'duration' is no option",
+            ),
+            ("version = 1\n[rec", "line 2: "),
+            (head, "there is no line `limit = \"...\"`"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `record --profile`: a limit, a probe and settings from a file, and the verdict in one sentence.
+
+use crate::live::{jitterscope, json, stderr, turn};
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+fn record(dir: &Path, limit: &str, more: &[&str]) -> Output {
+    let file = dir.join("own.toml");
+    let text = format!(
+        "version = 1\ntitle = \"the test's work\"\nlimit = \"{limit}\"\nprobe = \"spin\"\n\n[record]\n\
+         duration = \"300ms\"\nno-trace = true\n"
+    );
+    fs::write(&file, text).unwrap();
+    let args = ["record", "--profile", file.to_str().unwrap(), "-q"];
+    jitterscope(&dir.join("runs"), &[&args[..], more].concat())
+}
+
+#[test]
+fn a_profile_decides_settings_exit_code_and_the_first_sentence() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let held = record(dir.path(), "1h", &[]);
+    assert_eq!(held.status.code(), Some(0), "{}", stderr(&held));
+    let text = String::from_utf8(held.stdout).unwrap();
+    let first = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        first.contains(
+            " held the test's work for 300 ms: never away for more than 3600 s, at most "
+        ),
+        "{text}"
+    );
+    assert!(
+        first.contains("with 95 % confidence less than 10.0"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+
+    let broken = record(dir.path(), "1ns", &[]);
+    assert_eq!(broken.status.code(), Some(3), "{}", stderr(&broken));
+    let text = String::from_utf8(broken.stdout).unwrap();
+    let first = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        first.contains(" does not hold the test's work: ")
+            && first.contains("who is unknown: no kernel events were recorded."),
+        "{text}"
+    );
+    // The user's own length, and JSON alone on stdout.
+    let own = record(dir.path(), "1h", &["-d", "200ms", "--json"]);
+    let report = json(&own);
+    assert_eq!(report["run"]["probe"]["duration_ns"], 200_000_000);
+    assert!(
+        stderr(&own).contains("held the test's work"),
+        "{}",
+        stderr(&own)
+    );
+}
+
+#[test]
+fn an_unknown_or_wrong_profile_ends_with_two() {
+    let dir = tempfile::tempdir().unwrap();
+    let unknown = jitterscope(dir.path(), &["record", "--profile", "servo"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        stderr(&unknown).contains("there are audio-48k-256"),
+        "{}",
+        stderr(&unknown)
+    );
+    let wrong = record(dir.path(), "50", &[]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        stderr(&wrong).contains("line 3: limit: '50' has no unit"),
+        "{}",
+        stderr(&wrong)
+    );
+}
