@@ -12,6 +12,7 @@ import { chromium } from "playwright-core";
 import { beside } from "./beside.mjs";
 import { details, edit } from "./edited.mjs";
 import { counted } from "./counted.mjs";
+import { gestures } from "./gestures.mjs";
 import { hostileNames } from "./hostile.mjs";
 import { lanes } from "./lanes.mjs";
 import { named } from "./named.mjs";
@@ -356,6 +357,7 @@ try {
   await counted({ browser, check, open, settled, looks, jitterscope, page_of, runs, out });
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
   await reader({ browser, check, open, ready, settled, small, large, out });
+  await gestures({ browser, check, open, settled, jitterscope, large, out });
   await named({ browser, check, open, settled, out });
   await beside({ browser, check, settled, jitterscope, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
@@ -482,7 +484,7 @@ try {
   });
 
   if (jitterscope("--help").includes("serve")) {
-    await serve({ browser, program, runs, out, check, looks, ready, sound });
+    await serve({ browser, program, runs, out, check, looks, ready, settled, sound });
   }
 } finally {
   await browser.close();
