@@ -1,6 +1,7 @@
 // The choice of two runs in the served list: a search keeps it, and the comparison has the timelines of both.
 
 import assert from "node:assert/strict";
+import { axe } from "./axe.mjs";
 import { spoken } from "./gestures.mjs";
 
 /** `address`: of the served list. */
@@ -12,6 +13,7 @@ export async function chosen({ browser, check, settled, address }) {
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
     await page.goto(address);
     await spoken(page, "the list");
+    await axe(page, "the list");
     await page.getByLabel("generated-10 as a", { exact: true }).check();
     const a = await chosenIn(page, "a").getAttribute("value");
     const search = async (text, act) => {
@@ -81,6 +83,7 @@ export async function chosen({ browser, check, settled, address }) {
     const panels = await page.locator(".panel").evaluateAll((all) => all.map((of) => of.getAttribute("aria-label")));
     assert.deepEqual(panels, ["The chosen stall of A: generated-10", "The chosen stall of B: generated-100000"]);
     await spoken(page, "the comparison");
+    await axe(page, "the comparison");
     assert.deepEqual(said, []);
     await page.close();
   });

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { accessible } from "./axe.mjs";
 import { beside } from "./beside.mjs";
 import { details, edit } from "./edited.mjs";
 import { counted } from "./counted.mjs";
@@ -358,6 +359,7 @@ try {
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
   await reader({ browser, check, open, ready, settled, small, large, out });
   await gestures({ browser, check, open, settled, jitterscope, large, out });
+  await accessible({ browser, check, open, settled, jitterscope, out });
   await named({ browser, check, open, settled, out });
   await beside({ browser, check, settled, jitterscope, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
