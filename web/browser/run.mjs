@@ -9,9 +9,11 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { accessible } from "./axe.mjs";
 import { beside } from "./beside.mjs";
 import { details, edit } from "./edited.mjs";
 import { counted } from "./counted.mjs";
+import { gestures } from "./gestures.mjs";
 import { hostileNames } from "./hostile.mjs";
 import { lanes } from "./lanes.mjs";
 import { named } from "./named.mjs";
@@ -356,6 +358,8 @@ try {
   await counted({ browser, check, open, settled, looks, jitterscope, page_of, runs, out });
   await lanes({ browser, check, open, settled, generator, page_of, runs, out });
   await reader({ browser, check, open, ready, settled, small, large, out });
+  await gestures({ browser, check, open, settled, jitterscope, large, out });
+  await accessible({ browser, check, open, settled, jitterscope, out });
   await named({ browser, check, open, settled, out });
   await beside({ browser, check, settled, jitterscope, out });
   await sampled({ browser, check, open, settled, generator, page_of, runs, out });
@@ -482,7 +486,7 @@ try {
   });
 
   if (jitterscope("--help").includes("serve")) {
-    await serve({ browser, program, runs, out, check, looks, ready, sound });
+    await serve({ browser, program, runs, out, check, looks, ready, settled, sound });
   }
 } finally {
   await browser.close();

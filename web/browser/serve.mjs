@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
+import { chosen } from "./chosen.mjs";
 
 /** Asks as a program would, with exactly these headers. */
 function ask(port, path, headers = {}, method = "GET") {
@@ -20,7 +21,7 @@ function ask(port, path, headers = {}, method = "GET") {
   });
 }
 
-export async function serve({ browser, program, runs, check, looks, ready, sound }) {
+export async function serve({ browser, program, runs, check, looks, ready, settled, sound }) {
   const server = spawn(program, ["--runs", runs, "serve"], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, SSH_CONNECTION: "192.0.2.7 50000 192.0.2.1 2222", USER: "ann", SUDO_USER: "" },
@@ -115,6 +116,8 @@ export async function serve({ browser, program, runs, check, looks, ready, sound
       assert.deepEqual(outside, []);
       await page.close();
     });
+
+    await chosen({ browser, check, settled, address });
 
     await check("serve: what a page has not is asked for: one stall's parts and frames", async () => {
       const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });

@@ -18,7 +18,7 @@ export async function beside(places: HTMLElement[], blocks: { rows: string; fram
       const timeline = new Timeline(app, name);
       const { doubt } = run.head.run;
       if (doubt !== undefined) timeline.root.append(element("p", { class: "warning" }, doubt));
-      place.replaceChildren(element("div", { class: "split" }, timeline.root, new Panel(app).root));
+      place.replaceChildren(element("div", { class: "split" }, timeline.root, new Panel(app, name).root));
       place.hidden = false;
     }
     return app;

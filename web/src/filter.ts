@@ -17,7 +17,7 @@ export class Filter implements Part {
 
   constructor(private readonly app: App) {
     const { many } = app.noun;
-    this.root = element("div", { class: "legend", role: "group", tabindex: "0", "aria-label": `Show only ${many} with a culprit` });
+    this.root = element("div", { class: "legend", role: "region", tabindex: "0", "aria-label": `Show only ${many} with a culprit` });
     this.all = button("All", `show all ${many}`, () => app.set({ culprit: null }));
     this.root.append(this.all);
     const total = app.run.head.culprits.reduce((sum, culprit) => sum + culprit.total_ns, 0);

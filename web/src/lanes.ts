@@ -7,7 +7,7 @@ import { firstLane, LANES_SHOWN } from "./scale.js";
 
 export class Scroll {
   readonly root = element("div", { class: "tools lanes", role: "group", "aria-label": "Lanes of the timeline" });
-  private readonly list = element("select", { "aria-label": "The first lane" });
+  private readonly list = element("select", { "aria-label": "Lanes from this one on" });
   private readonly told = element("span", { class: "note", "aria-live": "polite" });
 
   constructor(private readonly app: App) {

@@ -18,8 +18,12 @@ export class Panel implements Part {
   /** The server's stalls; a failure is a text. */
   private readonly served = new Map<number, ServedStall | string>();
 
-  constructor(private readonly app: App) {
-    this.root = element("aside", { class: "panel", tabindex: "0", "aria-label": `The chosen ${app.noun.one}`, "aria-live": "polite" });
+  /** `of`: the run's name, where there are panels of several. */
+  constructor(
+    private readonly app: App,
+    of = "",
+  ) {
+    this.root = element("aside", { class: "panel", tabindex: "0", "aria-label": `The chosen ${app.noun.one}${of === "" ? "" : ` of ${of}`}`, "aria-live": "polite" });
     app.add(this);
   }
 

@@ -40,7 +40,10 @@ export function search(app: App): { root: HTMLElement[]; field: HTMLInputElement
   const act = (): void => {
     const found = find(app, field.value);
     told.textContent = found.told;
+    const sought = found.stall !== app.state.stall;
     app.set({ culprit: found.culprit, stall: found.stall });
+    // Brings a stall into view that was asked for by its number.
+    if (sought && app.row >= 0) app.choose(app.row, false);
   };
   field.addEventListener("change", act);
   field.addEventListener("keydown", (event) => {

@@ -23,7 +23,7 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
     }
     let heading = names.join(" beside ");
     body.raw("</p>\n<h1>").text(&heading).raw("</h1>\n");
-    body.raw("</header>\n<main>\n<section class=\"verdict\">\n");
+    body.raw("</header>\n<main>\n<section class=\"verdict\">\n<h2 class=\"quiet\">Verdict</h2>\n");
     report(diff).html(&mut body);
     body.end();
     let data = timelines(&mut body, drawn);

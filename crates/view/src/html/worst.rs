@@ -31,7 +31,7 @@ pub(super) fn render(body: &mut Markup, run: &Drawn) {
         body.note(&note);
     }
     let row = |stall: &WorstStall| row(stall, doubt.is_none());
-    let mut heads = vec![Head::Number(""), Head::Number("length")];
+    let mut heads = vec![Head::Number("rank"), Head::Number("length")];
     // The doubt replaces the column: it would be empty.
     heads.extend(
         doubt
