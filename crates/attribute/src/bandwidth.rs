@@ -100,11 +100,19 @@ impl Bandwidth {
         if turn.quotas_read == Ticks(0) {
             return;
         }
-        let from = std::mem::replace(&mut self.read, turn.quotas_read);
-        if turn.throttled.is_empty() {
+        for read in &turn.quota_reads {
+            self.take_in(read.at, &read.throttled, counts);
+        }
+        self.take_in(turn.quotas_read, &turn.throttled, counts);
+    }
+
+    /// Adds what a read found since the one before.
+    fn take_in(&mut self, at: Ticks, throttled: &[ThrottledGroup], counts: bool) {
+        let from = std::mem::replace(&mut self.read, at);
+        if throttled.is_empty() {
             return;
         }
-        for group in turn.throttled.iter().filter(|group| group.quota_us > 0) {
+        for group in throttled.iter().filter(|group| group.quota_us > 0) {
             if self.limits.len() >= MOST_LIMITS {
                 self.limits.clear();
             }
@@ -112,15 +120,15 @@ impl Bandwidth {
                 .extend((group.quota().limit).map(|limit| (group.cgroup.clone(), limit)));
         }
         if counts {
-            turn.throttled.iter().for_each(|group| self.sum_up(group));
+            throttled.iter().for_each(|group| self.sum_up(group));
         }
         if self.turns.len() >= MOST_TURNS {
             self.turns.pop_front();
         }
         self.turns.push_back(Turn {
             from,
-            to: turn.quotas_read,
-            groups: turn.throttled.clone(),
+            to: at,
+            groups: throttled.to_vec(),
         });
     }
 

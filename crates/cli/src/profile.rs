@@ -109,7 +109,8 @@ fn parse(text: &str) -> Result<Profile, String> {
         let at = error.span().map_or(1, |span| line(span.start));
         format!("line {at}: {}", error.message())
     })?;
-    let [mut title, mut limit, mut probe, mut version] = [const { None }; 4];
+    let [mut title, mut probe, mut version] = [const { None }; 3];
+    let mut limit = None;
     let mut options = Vec::new();
     for (key, value) in file.get_ref() {
         let at = line(key.span().start);

@@ -103,8 +103,8 @@ pub use thread_account::{CpuShare, RanInstead, StoppedBy, ThreadAccount};
 pub use time::{ClockKind, Nanos, RateSource, TickRate, Ticks};
 pub use timeline::{TimelineItem, TimelineRow};
 pub use turn::{
-    DrainTurn, IdentityRead, MessageTimesRow, NameRead, Setup, SetupStep, ThrottledGroup,
-    WarmUpTurn,
+    DrainTurn, IdentityRead, MessageTimesRow, NameRead, QuotaRead, Setup, SetupStep,
+    ThrottledGroup, WarmUpTurn,
 };
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};

@@ -43,6 +43,9 @@ pub struct DrainTurn {
     /// Page faults since the previous turn, by the kernel's count, of the threads that measure these CPUs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<(CpuId, u64)>,
+    /// Earlier reads of the counts of CPU quotas since the previous turn, in order; empty if nothing was throttled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quota_reads: Vec<QuotaRead>,
     /// When the counts of CPU quotas were read; zero without known quotas.
     #[serde(skip_serializing_if = "is_zero")]
     pub quotas_read: Ticks,
@@ -81,6 +84,14 @@ pub struct DrainTurn {
 
 fn is_zero(ticks: &Ticks) -> bool {
     *ticks == Ticks(0)
+}
+
+/// A read of the counts of CPU quotas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaRead {
+    pub at: Ticks,
+    /// Control groups that were throttled since the previous read.
+    pub throttled: Vec<ThrottledGroup>,
 }
 
 /// A control group that used up its CPU quota since the previous read of its counts.

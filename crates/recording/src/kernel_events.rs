@@ -256,6 +256,7 @@ impl KernelEvents {
     /// Reads the CPU quota counters. Called after a turn's records were read and before they are used: a wait ends when
     /// its throttling is counted.
     pub(crate) fn count_quotas(&mut self) -> &DrainTurn {
+        self.quotas.read_between_turns();
         self.quotas.read(&mut self.counted);
         &self.counted
     }
@@ -287,6 +288,7 @@ impl KernelEvents {
         (turn.names, turn.asked, turn.identities) = self.names.take_reads();
         turn.functions = self.names.take_functions();
         let DrainTurn {
+            quota_reads,
             quotas_read,
             throttled,
             members,
@@ -294,6 +296,7 @@ impl KernelEvents {
             held,
             ..
         } = std::mem::take(&mut self.counted);
+        turn.quota_reads = quota_reads;
         (turn.quotas_read, turn.throttled) = (quotas_read, throttled);
         (turn.members, turn.frozen, turn.held) = (members, frozen, held);
         self.turns += 1;

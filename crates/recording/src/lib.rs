@@ -34,6 +34,7 @@ mod price;
 mod probe_error;
 mod probe_events;
 mod probes;
+mod quota_counts;
 mod quotas;
 mod recording;
 mod renames;

@@ -1,14 +1,13 @@
 //! The control groups above measured and followed threads: the kernel's counters of their CPU quotas, read every turn,
 //! and whether a process freezes them.
 
-use jitterscope_model::{
-    ClockKind, DrainTurn, EventKind, KernelEvent, Name, ThrottledGroup, Ticks,
-};
+use crate::quota_counts::{Group, SharedCounts};
+use jitterscope_model::{ClockKind, DrainTurn, EventKind, KernelEvent, Name, Ticks};
 use jitterscope_platform::{
-    CpuGroup, CpuGroupCounts, Machine, Throttling, Watched, WriteWatch, clock, cpu_groups,
+    CpuGroup, CpuGroupCounts, Machine, Watched, WriteWatch, clock, cpu_groups,
 };
 use rustc_hash::FxHashSet;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// How often the groups above a group are read again.
@@ -32,17 +31,10 @@ const TASK_STATES: u64 = 0xff;
 /// States of a thread that has ended.
 const ENDED: u64 = 0x30;
 
-struct Group {
-    counts: CpuGroupCounts,
-    counted: Throttling,
-    /// The file that sets its quota.
-    limit: Option<Watched>,
-}
-
 pub(crate) struct QuotaWatch {
     machine: Machine,
     clock: ClockKind,
-    groups: BTreeMap<Name, Group>,
+    counts: SharedCounts,
     /// The files that freeze groups, and those that set their quotas.
     files: WriteWatch,
     /// The watched groups and their freezers, keyed by the text of `/proc/PID/cgroup`.
@@ -70,7 +62,7 @@ impl QuotaWatch {
         QuotaWatch {
             machine: machine.clone(),
             clock,
-            groups: BTreeMap::new(),
+            counts: SharedCounts::new(clock),
             files: WriteWatch::new(machine),
             sets: HashMap::new(),
             threads: HashMap::new(),
@@ -155,26 +147,19 @@ impl QuotaWatch {
     /// Watches a group, counting from now on.
     fn group(&mut self, group: CpuGroup) -> Option<Name> {
         let name = Name::from(group.cgroup.clone());
-        if !self.groups.contains_key(&name) {
+        let mut counts = self.counts.lock();
+        if !counts.groups.contains_key(&name) {
             let most = if group.limit.is_some() {
                 MOST_GROUPS
             } else {
                 MOST_UNLIMITED
             };
-            if self.groups.len() >= most {
+            if counts.groups.len() >= most {
                 return None;
             }
             let limit = self.files.watch(&group.limit_file());
-            let mut counts = CpuGroupCounts::of(&self.machine, group);
-            let counted = counts.throttling()?;
-            self.groups.insert(
-                name.clone(),
-                Group {
-                    counts,
-                    counted,
-                    limit,
-                },
-            );
+            let group = Group::of(CpuGroupCounts::of(&self.machine, group), limit)?;
+            counts.groups.insert(name.clone(), group);
         }
         Some(name)
     }
@@ -188,6 +173,11 @@ impl QuotaWatch {
             found.extend(all.map(|(tid, _)| *tid));
         }
         found.into_iter().collect()
+    }
+
+    /// Also reads the counts between turns, as soon as there is a group.
+    pub(crate) fn read_between_turns(&mut self) {
+        self.counts.read_between_turns();
     }
 
     /// Adds everything counted since the last call to the stored turn.
@@ -209,35 +199,28 @@ impl QuotaWatch {
             self.look(*tid);
         }
         turn.members.append(&mut self.members);
-        let mut gone = Vec::new();
-        for (cgroup, group) in &mut self.groups {
-            let Some(now) = group.counts.throttling() else {
-                gone.push(cgroup.clone());
-                continue;
-            };
-            let before = std::mem::replace(&mut group.counted, now);
-            let times = now.times.saturating_sub(before.times);
-            let throttled_us = now.throttled_us.saturating_sub(before.throttled_us);
-            if (times, throttled_us) == (0, 0) {
-                continue;
-            }
-            // Without a limit now: it was removed meanwhile.
-            let limit = group.counts.limit();
-            turn.throttled.push(ThrottledGroup {
-                cgroup: cgroup.clone(),
-                quota_us: limit.map_or(0, |limit| limit.quota_us),
-                period_us: limit.map_or(0, |limit| limit.period_us),
-                times,
-                throttled_us,
-                changed: false,
-            });
-        }
+        let mut counts = self.counts.lock();
+        let gone;
+        (turn.quota_reads, turn.throttled, gone) = counts.end_turn();
         // After the counts: a write that ended throttling is noted after it has counted.
         let written = self.files.written();
-        for throttled in &mut turn.throttled {
-            let group = self.groups.get(&throttled.cgroup);
+        let reads = turn
+            .quota_reads
+            .iter_mut()
+            .flat_map(|read| &mut read.throttled);
+        for throttled in reads.chain(&mut turn.throttled) {
+            let group = counts.groups.get(&throttled.cgroup);
             let limit = group.and_then(|group| group.limit);
             throttled.changed = limit.is_some_and(|limit| written.contains(&limit));
+        }
+        // A new group may get the same name.
+        for cgroup in &gone {
+            counts.groups.remove(cgroup);
+        }
+        let has_groups = !(counts.groups.is_empty() && gone.is_empty());
+        drop(counts);
+        if !gone.is_empty() {
+            self.sets.clear();
         }
         turn.frozen = self.frozen(&written);
         let holds = |tid: &&i32| {
@@ -245,13 +228,8 @@ impl QuotaWatch {
             by.into_iter().any(|file| self.files.holds(*file))
         };
         turn.held = turn.frozen.iter().filter(holds).copied().collect();
-        if self.groups.is_empty() && turn.frozen.is_empty() {
+        if !has_groups && turn.frozen.is_empty() {
             return;
-        }
-        // A new group may get the same name.
-        for cgroup in gone {
-            self.groups.remove(&cgroup);
-            self.sets.clear();
         }
         turn.quotas_read = clock::now(self.clock).max(Ticks(1));
     }

@@ -2,7 +2,7 @@
 
 use crate::doubts::doubts_text;
 use crate::lines::cpus_text;
-use crate::words::culprit;
+use crate::words;
 use jitterscope_model::{CpuSet, Nanos, StallId};
 use jitterscope_store::{RunReader, StoreError};
 use std::collections::{BTreeMap, HashSet};
@@ -42,7 +42,7 @@ pub fn verdict(
         }
         if let Some(largest) = attribution.parts.iter().max_by_key(|part| part.net) {
             *by_culprit
-                .entry(culprit::name(&largest.culprit.subject))
+                .entry(words::name(&largest.culprit.subject))
                 .or_default() += 1;
         }
     }
