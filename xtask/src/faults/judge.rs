@@ -46,6 +46,7 @@ fn limits(want: &Want, fault: &Fault, hit: u64) -> (u64, u64) {
         Length::Program { busy, charged } => (of_hit(busy * 9 / 10), charged * 12 / 10 + WAY),
         Length::Charged { ns } => (of_hit(ns * 7 / 10), ns * 12 / 10 + WAY),
         Length::Within { ns } => (ns * 7 / 10, ns * 12 / 10 + WAY),
+        Length::Nothing => (0, WAY),
         Length::Whole => (of_hit(whole * 7 / 10), whole * 11 / 10 + WAY),
         Length::Short => (50, whole + 100_000),
     }
@@ -103,6 +104,14 @@ fn named(
     let sum = format!("{found} ns of {least} to {most}");
     let sure_of = |part: Option<&Part>| part.map_or("none", Part::confidence).to_owned();
     let main = of_it.iter().copied().max_by_key(|part| part.net_ns());
+    if matches!(want.length, Length::Nothing) {
+        let verdict = if found > most {
+            Verdict::Wrong
+        } else {
+            Verdict::Right
+        };
+        return (verdict, sure_of(main), sum);
+    }
     if let Some(part) = main.filter(|_| found >= least && found <= most) {
         let (Sent::MayBe(tid, name) | Sent::Must(tid, name)) = &want.sender else {
             return (Verdict::Right, sure_of(main), sum);
@@ -171,9 +180,12 @@ pub fn judge(trial: &Trial, faults: &[Fault], at: usize, recording: &Recording) 
             hit: covers(fault),
         })
         .collect();
-    let short = wants
-        .iter()
-        .all(|want| matches!(want.length, Length::Short | Length::Within { .. }));
+    let short = wants.iter().all(|want| {
+        matches!(
+            want.length,
+            Length::Short | Length::Within { .. } | Length::Nothing
+        )
+    });
     let asleep = if trial.probe == Probe::Wakeup {
         ASLEEP
     } else {
@@ -277,6 +289,45 @@ mod tests {
         let unresolved =
             json!({"kind": "unresolved", "name": "not seen", "net_ns": MS, "confidence": "low"});
         assert!(verdict_of(json!([hog(MS, &Value::Null), unresolved])) == Verdict::Withheld);
+    }
+
+    /// A fault whose inner group throttled 40 ms, judged by these times of both groups' quotas.
+    fn verdict_of_nested(inner: u64, outer: u64) -> Verdict {
+        let fault = Fault(json!({
+            "begin": 100 * MS, "end": 220 * MS, "held": 40 * MS,
+            "group_name": "within-7", "other_name": "faults-7",
+        }));
+        let trial = kinds::trials()
+            .into_iter()
+            .find(|trial| trial.is_called("nested-quota"))
+            .unwrap();
+        let quota = |cgroup: &str, net: u64| {
+            Part::new(
+                json!({"kind": "quota", "cgroup": cgroup, "net_ns": net, "confidence": "medium"}),
+            )
+        };
+        let stall = Stall {
+            id: 0,
+            begin: 110 * MS,
+            end: 150 * MS,
+            parts: vec![
+                quota("/faults-7/within-7", inner),
+                quota("/faults-7", outer),
+            ],
+        };
+        let recording = Recording {
+            begin: 0,
+            end: 300 * MS,
+            stalls: vec![stall],
+        };
+        judge(&trial, &[fault], 0, &recording).verdict
+    }
+
+    #[test]
+    fn only_the_level_that_throttled_may_be_charged() {
+        assert!(verdict_of_nested(38 * MS, 0) == Verdict::Right);
+        assert!(verdict_of_nested(0, 38 * MS) == Verdict::Wrong);
+        assert!(verdict_of_nested(38 * MS, 2 * MS) == Verdict::Wrong);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub enum Length {
     Within { ns: u64 },
     /// From its first moment to its last, with unknown interruptions: from seven tenths to a tenth and 150 us more.
     Whole,
+    /// Nothing: it must not be charged.
+    Nothing,
     /// A short piece of kernel work between the two times: from 50 ns to all of it and 100 us.
     Short,
 }
@@ -171,6 +173,14 @@ fn woken_thread(fault: &Fault) -> Vec<Want> {
     wants
 }
 
+/// As `thread`, with a waker that must be named.
+fn thread_by(fault: &Fault) -> Vec<Want> {
+    let (tid, name) = fault.sender();
+    let mut wants = thread(fault);
+    wants[0].sender = Sent::Must(tid, name);
+    wants
+}
+
 fn two_threads(fault: &Fault) -> Vec<Want> {
     let busy = fault.number("second_busy");
     let mut wants = thread(fault);
@@ -226,18 +236,24 @@ fn own_packets(fault: &Fault) -> Vec<Want> {
     vec![both, received]
 }
 
+/// A control group's quota. With another thread, either alone would have made the victim wait: both words name the quota.
+fn quota_of(group: String, length: Length) -> Want {
+    Want {
+        group: Some(group),
+        ..culprit(&["quota", "quota_beside"], &[], length)
+    }
+}
+
 fn quota(fault: &Fault) -> Vec<Want> {
-    // With another thread, either alone would have made the victim wait: both words name the quota.
-    vec![Want {
-        group: Some(fault.text("group_name")),
-        ..culprit(
-            &["quota", "quota_beside"],
-            &[],
-            Length::Within {
-                ns: fault.number("held"),
-            },
-        )
-    }]
+    let ns = fault.number("held");
+    vec![quota_of(fault.text("group_name"), Length::Within { ns })]
+}
+
+/// As `quota`, and nothing by the quota of the group around it or within it.
+fn nested_quota(fault: &Fault) -> Vec<Want> {
+    let mut wants = quota(fault);
+    wants.push(quota_of(fault.text("other_name"), Length::Nothing));
+    wants
 }
 
 fn stopped(fault: &Fault) -> Vec<Want> {
@@ -271,6 +287,7 @@ pub fn trials() -> Vec<Trial> {
             vec![thread_of(fault, "", Length::Whole)]
         }),
         kind("self-moved", &[Spin, Attach], "fair", thread),
+        kind("moved-waker", ALL, "fair", thread_by),
         kind("exec-child", ALL, "fair", program),
         kind("namespace-child", &[Spin, Attach], "fair", program),
         kind("teardown", &[Spin, Wakeup], "fair", charged_thread),
@@ -303,6 +320,7 @@ pub fn trials() -> Vec<Trial> {
             }]
         }),
         kind("quota", ATTACH, "fair", quota),
+        kind("nested-quota", ATTACH, "fair", nested_quota),
         kind("frozen", ATTACH, "fair", |_| {
             vec![culprit(&["stopped"], &[], Length::Whole)]
         }),

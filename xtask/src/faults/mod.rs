@@ -17,6 +17,7 @@ use crate::packages::{self, INJECTORS};
 use crate::{program, tools};
 use anyhow::{anyhow, bail, ensure};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -88,24 +89,33 @@ pub fn run(args: &FaultsArgs) -> anyhow::Result<()> {
         if let Some(path) = &args.program {
             program::take(path)?;
         }
+        let mut commit = table::commit()?;
+        if let Some(path) = &args.program {
+            commit = format!("{commit}, a given program ({})", path.display());
+        }
         let (program, injector) = (program::get()?, injector::compiled(&folder)?);
         let mut turn = Turn::default();
         for trial in &trials {
             eprintln!("{trial}");
             turn.take();
-            if let Err(error) = run::record(trial, args.count, &program, &injector, &folder) {
+            let recorded = run::record(trial, args.count, &program, &injector, &folder)
+                .and_then(|()| run::keep_commit(trial, &folder, &commit));
+            if let Err(error) = recorded {
                 failed.push(format!("{trial}: {error:#}"));
             }
         }
     }
-    let mut judged = Vec::new();
+    let (mut judged, mut commits) = (Vec::new(), BTreeSet::new());
     for trial in &trials {
         match run::judge(trial, &folder) {
-            Ok(of) => judged.push((trial, of)),
+            Ok(of) => {
+                judged.push((trial, of));
+                commits.insert(run::commit(trial, &folder));
+            }
             Err(error) => failed.push(format!("{trial}: {error:#}")),
         }
     }
-    table::print(&judged);
+    table::print(&judged, &commits);
     ensure!(
         failed.is_empty(),
         "not every kind was tried:\n{}",

@@ -16,7 +16,7 @@ const LONGEST: &str = "120s";
 /// Timeout for a recorder to begin, and to end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The folder of a trial's files: `faults.json`, `rows.json`, `details.json`.
+/// The folder of a trial's files: `faults.json`, `rows.json`, `details.json`, `commit`.
 fn folder_of(trial: &Trial, folder: &Path) -> PathBuf {
     folder.join(trial.to_string())
 }
@@ -138,6 +138,19 @@ pub fn record(
         .status()?;
     ensure!(status.success(), "the run cannot be exported ({status})");
     Ok(())
+}
+
+/// Keeps the commit of the program that recorded, because `--again` judges it later.
+pub fn keep_commit(trial: &Trial, folder: &Path, commit: &str) -> anyhow::Result<()> {
+    Ok(std::fs::write(
+        folder_of(trial, folder).join("commit"),
+        commit,
+    )?)
+}
+
+pub fn commit(trial: &Trial, folder: &Path) -> String {
+    std::fs::read_to_string(folder_of(trial, folder).join("commit"))
+        .unwrap_or_else(|_| "unknown".into())
 }
 
 /// Compares what was recorded with what was injected.

@@ -2,6 +2,8 @@
 
 use super::judge::{Judged, Verdict};
 use super::kinds::Trial;
+use crate::shell;
+use std::collections::BTreeSet;
 
 /// Faults counted by result.
 #[derive(Clone, Copy, Default)]
@@ -70,8 +72,24 @@ impl Tally {
     }
 }
 
-/// Prints each fault that is not right to stderr, and the table to stdout.
-pub fn print(judged: &[(&Trial, Vec<Judged>)]) {
+/// The kinds whose injectors the author of their attribution rules had read.
+const SEEN: &[&str] = &["frozen", "quota"];
+
+/// The commit of this tree, whose program is measured, and whether other changes are in it.
+pub fn commit() -> anyhow::Result<String> {
+    let commit = shell::output("git", &["rev-parse", "--short", "HEAD"])?;
+    let changed = shell::output("git", &["status", "--porcelain", "--untracked-files=no"])?;
+    let mark = if changed.is_empty() {
+        ""
+    } else {
+        " with other changes"
+    };
+    Ok(format!("{}{mark}", commit.trim()))
+}
+
+/// Prints each fault that is not right to stderr, and the table to stdout: with the commits of the programs, and with the
+/// sum of all kinds and the sum without `SEEN`.
+pub fn print(judged: &[(&Trial, Vec<Judged>)], commits: &BTreeSet<String>) {
     for (trial, of) in judged {
         for one in of.iter().filter(|one| one.verdict != Verdict::Right) {
             eprintln!(
@@ -80,6 +98,8 @@ pub fn print(judged: &[(&Trial, Vec<Judged>)]) {
             );
         }
     }
+    let commits: Vec<_> = commits.iter().map(String::as_str).collect();
+    println!("Commit: {}\n", commits.join("; "));
     println!("| kind | probe | n | right | withheld | wrong | right where confidence is high |");
     println!("|---|---|---|---|---|---|---|");
     for (trial, of) in judged {
@@ -87,4 +107,10 @@ pub fn print(judged: &[(&Trial, Vec<Judged>)]) {
     }
     let all = Tally::of(judged.iter().flat_map(|(_, of)| of));
     println!("{}", all.row("**all**", ""));
+    let unseen = judged
+        .iter()
+        .filter(|(trial, _)| !SEEN.contains(&trial.kind));
+    let unseen = Tally::of(unseen.flat_map(|(_, of)| of));
+    let without = format!("**all but {}**", SEEN.join(" and "));
+    println!("{}", unseen.row(&without, ""));
 }

@@ -77,12 +77,12 @@ void await(struct waiter *);   /* sleeps until the work is done */
 
 /* Kinds by file: each is called once, injects set.count faults and logs each. */
 void fifo_futex(void), impostor(void), renamed(void), two_culprits(void), nested_call(void), own_packets(void),
-    long_call(void), self_moved(void);
+    long_call(void), self_moved(void), moved_waker(void);
 void exec_child(void), namespace_child(void), teardown(void), sqpoll(void);
 void real_itimer(void), posix_timer(void), timer_descriptor(void), moved_sleeper(void), perf_sampling(void);
 void perf_read(void), cpuid_read(void), code_patch(void), lru_drain(void);
-void quota(void), frozen(void), stopped(void), unmap(void), barrier(void), signalled(void), moved_victim(void),
-    throttled(void);
+void quota(void), nested_quota(void), frozen(void), stopped(void), unmap(void), barrier(void), signalled(void),
+    moved_victim(void), throttled(void);
 
 /* The disturbed thread if no jitterscope probe is the victim: a separate process spinning on the measured CPU. */
 void start_victim(int real_time);

@@ -223,3 +223,77 @@ void self_moved(void)
         logged();
     }
 }
+
+/* A thread that is woken by turns on both CPUs. `on` is where its next turn must be. */
+static struct waiter sleeper = { .priority = 35, .elsewhere = 1 };
+static int on;
+
+static void burns_there(struct waiter *w)
+{
+    must(sched_getcpu() == on, "the woken thread is on another CPU");
+    w->ran = burn(w->length);
+    must(sched_getcpu() == on, "the woken thread is on another CPU");
+}
+
+static void wakes_sleeper(struct waiter *w)
+{
+    w->ran.who = myself();
+    must(sched_getcpu() == set.other, "the waking thread is on another CPU");
+    ask(&sleeper);
+}
+
+/* Waits until a thread of ours is blocked. */
+static void await_sleep(int tid)
+{
+    char path[64], stat[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    for (char state = 0; state != 'S';) {
+        pause_ns(MS);
+        FILE *file = fopen(path, "r");
+        must(file && fgets(stat, sizeof stat, file), path);
+        fclose(file);
+        /* Its name may contain parentheses, too. */
+        char *after = strrchr(stat, ')');
+        must(!!after, path);
+        state = after[2];
+    }
+    pause_ns(MS);
+}
+
+/* A thread that sleeps on the other CPU: one thread of that CPU wakes it there; while it sleeps again, only its affinity
+ * changes; then a second thread of that CPU wakes it, and this wake-up moves it here. */
+void moved_waker(void)
+{
+    static struct waiter first = { .priority = 30, .elsewhere = 1, .work = wakes_sleeper },
+                         second = { .priority = 30, .elsewhere = 1, .work = wakes_sleeper };
+    sleeper.work = burns_there;
+    struct waiter *all[] = { &sleeper, &first, &second };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        random_name(all[i]->name);
+        start_waiter(all[i]);
+    }
+    for (int i = 0; i < set.count; i++) {
+        pause_between();
+        on = set.other;
+        sleeper.length = 100 * US;
+        ask(&first);
+        await(&first);
+        await(&sleeper);
+        int tid = sleeper.ran.who.tid;
+        await_sleep(tid);
+        pin(tid, set.cpu);
+        pause_ns(MS + random_below(10 * MS));
+        on = set.cpu;
+        /* Longer than the sleep of a probe that wakes every millisecond. */
+        sleeper.length = 1500 * US + random_below(2500 * US);
+        ask(&second);
+        await(&second);
+        await(&sleeper);
+        log_fault(sleeper.ran.begin, sleeper.ran.end);
+        log_ran(&sleeper.ran);
+        field_who("sender_", &second.ran.who);
+        logged();
+        await_sleep(tid);
+        pin(tid, set.other);
+    }
+}

@@ -263,6 +263,85 @@ void quota(void)
     leave_group(group, parent);
 }
 
+/* Limits a group to this time in each period, us. It must be without a limit: version 1 checks each of the two writes. */
+static void limit(const char *group, int version, unsigned quota, unsigned period)
+{
+    char text[32];
+    if (version == 1) {
+        snprintf(text, sizeof text, "%u", period);
+        put(group, "cpu.cfs_period_us", text);
+        snprintf(text, sizeof text, "%u", quota);
+        put(group, "cpu.cfs_quota_us", text);
+    } else {
+        snprintf(text, sizeof text, "%u %u", quota, period);
+        put(group, "cpu.max", text);
+    }
+}
+
+static void lift(const char *group, int version)
+{
+    if (version == 1)
+        put(group, "cpu.cfs_quota_us", "-1");
+    else
+        put(group, "cpu.max", "max");
+}
+
+static void field_group(const char *prefix, const char *group)
+{
+    struct who name = { 0 };
+    snprintf(name.name, sizeof name.name, "%s", strrchr(group, '/') + 1);
+    field_who(prefix, &name);
+}
+
+/* Two groups, one within the other, each with a quota for about 80 ms. By turns, one uses up its quota in each period of
+ * 32 ms, and the other never does: the inner one, because it has as large a share but six times the period, in which
+ * the outer one lets it run no longer; the outer one, because it has a larger quota. The first period can be longer, if
+ * the last fault's is still running. The length is the kernel's own count of the group that throttled, and a fault in
+ * which the other group's count rose is not logged. */
+void nested_quota(void)
+{
+    char outer[256], inner[300], parent[256], pid[16];
+    int version = group_of("cpu", outer, parent);
+    snprintf(inner, sizeof inner, "%s/within-%d", outer, getpid());
+    must(!mkdir(inner, 0755), inner);
+    snprintf(pid, sizeof pid, "%d", set.victim);
+    put(inner, "cgroup.procs", pid);
+    if (version == 2)
+        put(outer, "cgroup.subtree_control", "+cpu");
+    for (int n = 0, tries = 0; n < set.count && tries < 4 * set.count; tries++) {
+        /* On a busy CPU: the same wait of the victim must not contain two faults, of which one may not be logged. */
+        uint64_t ran = ran_ns(set.victim);
+        while (ran_ns(set.victim) < ran + MS)
+            pause_ns(MS);
+        const char *tight = n % 2 ? inner : outer, *wide = n % 2 ? outer : inner;
+        unsigned quota = 5000 + (unsigned)random_below(5000), larger = 16000 + (unsigned)random_below(48000);
+        pause_between();
+        uint64_t tight_before = throttled_ns(tight, version), wide_before = throttled_ns(wide, version), begin = now();
+        limit(tight, version, quota, 32000);
+        /* Version 1 refuses an inner group a larger share than its parent's. */
+        if (wide == inner)
+            limit(wide, version, 6 * quota, 6 * 32000);
+        else
+            limit(wide, version, larger, 32000);
+        pause_ns(80 * MS);
+        lift(wide, version);
+        lift(tight, version);
+        pause_ns(40 * MS);
+        uint64_t held = throttled_ns(tight, version) - tight_before, other = throttled_ns(wide, version) - wide_before;
+        /* If other threads took the CPU meanwhile, it may not have used up its quota. */
+        if (held < 10 * MS || other)
+            continue;
+        log_fault(begin, now());
+        field_group("group_", tight);
+        field_number("held", held);
+        field_group("other_", wide);
+        logged();
+        n++;
+    }
+    leave_group(inner, parent);
+    leave_group(outer, parent);
+}
+
 static void *competes(void *arg)
 {
     fair(0);
