@@ -156,17 +156,19 @@ mod tests {
     use super::*;
     use jitterscope_platform::{CpuGroup, Machine, cpu_groups};
     use std::fs;
+    use std::os::unix::fs::FileExt;
     use std::path::Path;
     use std::time::Instant;
 
+    /// Writes in place: the file stays open, and a reader must not see an empty one.
     fn count(root: &Path, times: u64) {
         let folder = root.join("sys/fs/cgroup/shop");
         fs::create_dir_all(&folder).unwrap();
         let text = format!("nr_throttled {times}\nthrottled_usec {}\n", times * 1000);
-        // As the kernel does: a reader sees the old counts or the new ones.
-        let fresh = folder.join("fresh");
-        fs::write(&fresh, text).unwrap();
-        fs::rename(fresh, folder.join("cpu.stat")).unwrap();
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false);
+        let file = file.open(folder.join("cpu.stat")).unwrap();
+        file.write_all_at(text.as_bytes(), 0).unwrap();
     }
 
     fn counted(root: &Path) -> SharedCounts {

@@ -238,7 +238,7 @@ impl QuotaWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Comm, CpuId, ExecutionContext, TaskRef};
+    use jitterscope_model::{Comm, CpuId, ExecutionContext, TaskRef, ThrottledGroup};
     use std::fs;
     use std::path::Path;
 
