@@ -282,16 +282,21 @@ impl Ground {
             self.json(line)?;
         }
         for kind in KINDS.iter().filter(|kind| kind.span.is_none()) {
-            self.before(kind)?;
-            let began = Instant::now();
-            let status = self.command(&self.arguments(kind)).status()?;
-            ensure!(
-                status.success(),
-                "{}, left in peace, failed ({status})",
-                kind.name
-            );
-            self.spans.insert(kind.name, began.elapsed());
-            self.recover(None)?;
+            let mut span = Duration::MAX;
+            // The first run reads the program and its files from the disk.
+            for _ in 0..3 {
+                self.before(kind)?;
+                let began = Instant::now();
+                let status = self.command(&self.arguments(kind)).status()?;
+                ensure!(
+                    status.success(),
+                    "{}, left in peace, failed ({status})",
+                    kind.name
+                );
+                span = span.min(began.elapsed());
+                self.recover(None)?;
+            }
+            self.spans.insert(kind.name, span);
         }
         Ok(())
     }
