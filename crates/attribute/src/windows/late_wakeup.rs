@@ -78,6 +78,15 @@ struct Victim {
     prio: Option<i32>,
 }
 
+impl Victim {
+    /// Whether the scheduler prefers the thread of a turn.
+    fn is_less_urgent_than(&self, turn: &Frame) -> bool {
+        let prio = turn.priority();
+        let urgent = self.prio.is_some_and(|own| i32::from(prio) < own);
+        urgent && prio != Frame::NO_PRIORITY
+    }
+}
+
 /// A moment when the victim is woken, or goes to sleep.
 struct Change {
     at: Ticks,
@@ -198,6 +207,18 @@ impl<'a> Occupant<'a> {
             Occupant::Throttled(frame) => {
                 (Phase::Withheld, culprits::culprit_while_open(frame, naming))
             }
+            // What took the CPU, with its sender.
+            Occupant::Interrupt(frame) if frame.class != Class::LocalTimer => (
+                Phase::Interrupt,
+                culprits::culprit_while_open(frame, naming),
+            ),
+            Occupant::Thread(turn, item) if victim.woken && turn.tid != naming.victim => {
+                let phase = match victim.is_less_urgent_than(turn) {
+                    true => Phase::HigherPriority,
+                    false => Phase::RunQueue,
+                };
+                (phase, culprits::culprit_while_open(item, naming))
+            }
             _ => {
                 let (phase, subject) = self.plain(victim, naming);
                 (phase, subject.into())
@@ -205,17 +226,12 @@ impl<'a> Occupant<'a> {
         }
     }
 
-    /// The verdict if the victim was not kept from running.
+    /// The verdict if the victim was not kept from running, and no other thread or interrupt had the CPU while it was
+    /// ready.
     fn plain(&self, victim: Victim, naming: &Naming<'_>) -> (Phase, Subject) {
         match (self, victim.woken) {
-            (Occupant::Interrupt(frame), _) if frame.class == Class::LocalTimer => {
-                // Its function does not matter here.
-                (Phase::Interrupt, culprits::local_timer(None))
-            }
-            (Occupant::Interrupt(frame), _) => (
-                Phase::Interrupt,
-                culprits::culprit_while_open(frame, naming).subject,
-            ),
+            // Its function does not matter here.
+            (Occupant::Interrupt(_), _) => (Phase::Interrupt, culprits::local_timer(None)),
             (Occupant::Thread(turn, _), _) if turn.tid == naming.victim => {
                 (Phase::Dispatch, Subject::verdict(Verdict::ReturnToThread))
             }
@@ -236,18 +252,7 @@ impl<'a> Occupant<'a> {
                 (Phase::RunQueue, culprits::unrecorded(frame, naming))
             }
             (Occupant::Unrecorded(_), false) => late_timer(About::Meanwhile(Meanwhile::Unrecorded)),
-            (Occupant::Thread(turn, item), true) => {
-                let prio = turn.priority();
-                let urgent = victim.prio.is_some_and(|own| i32::from(prio) < own);
-                let urgent = urgent && prio != Frame::NO_PRIORITY;
-                let phase = if urgent {
-                    Phase::HigherPriority
-                } else {
-                    Phase::RunQueue
-                };
-                (phase, culprits::culprit_while_open(item, naming).subject)
-            }
-            (Occupant::Thread(turn, item), false) => late_timer(About::Meanwhile(
+            (Occupant::Thread(turn, item), _) => late_timer(About::Meanwhile(
                 match culprits::culprit_while_open(item, naming).subject {
                     Subject::Work(work) if work.function.is_some() => Meanwhile::Worked(work),
                     _ => Meanwhile::Ran(naming.resolver.task(&naming.task(turn))),

@@ -267,6 +267,7 @@ fn changed(kind: &str, stall: u64) -> Option<&'static str> {
         ("spin", 31 | 86 | 123 | 150 | 153) => Some(
             "rcu_preempt came from another CPU: the wake-up that was named was that of an earlier stay",
         ),
+        ("wakeup", 26 | 37 | 45) => Some("who woke the thread that had the CPU is named now"),
         _ => None,
     }
 }
