@@ -61,6 +61,7 @@ pub fn run(runs: &Path) -> RunReader {
         ticks: Ticks(START),
         monotonic_raw_ns: START,
         realtime_ns: EPOCH,
+        boottime_ns: None,
         width_ticks: 0,
     };
     let rate = TickRate::NANOSECONDS;
