@@ -103,6 +103,12 @@ pub enum ExportError {
     /// A histogram cannot be built or written.
     #[error("a histogram cannot be written: {0}")]
     Histogram(String),
+    /// The format is not text.
+    #[error("{0} is no text: send standard output to a file or to another program")]
+    NoText(&'static str),
+    /// The description of the trace's pages is not one.
+    #[error("the trace of the run cannot be decoded: {0}")]
+    TraceContext(String),
     /// The stored run cannot be read.
     #[error(transparent)]
     Store(#[from] jitterscope_store::StoreError),
@@ -116,6 +122,7 @@ impl ExportError {
             self,
             ExportError::NamesInTables
                 | ExportError::StoredOnly(_)
+                | ExportError::NoText(_)
                 | ExportError::NoSuchCpu { .. }
                 | ExportError::NoSuchHistogram { .. }
         )

@@ -9,6 +9,7 @@ pub(crate) mod hlog;
 pub mod influx;
 mod json;
 mod parquet;
+mod perfetto;
 
 use crate::address::Address;
 use crate::error::DestinationError;
@@ -22,6 +23,7 @@ pub static FORMATS: &[&Format] = &[
     &hlog::FORMAT,
     &hgrm::FORMAT,
     &parquet::FORMAT,
+    &perfetto::FORMAT,
     &influx::FORMAT,
 ];
 
