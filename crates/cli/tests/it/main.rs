@@ -41,6 +41,7 @@ mod hostile;
 mod https;
 mod killed;
 mod lost;
+mod open;
 mod outputs;
 mod passive;
 mod pipeline;
