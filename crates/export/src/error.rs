@@ -43,11 +43,14 @@ pub enum DestinationError {
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The run's own tables cannot be redacted.
+    /// What the run holds cannot be redacted.
     #[error(
-        "parquet:// copies the run's own tables, names and all: with --redact take csv:// or json://"
+        "{0}:// copies what the run holds, names and all: with --redact take csv:// or json://"
     )]
-    NamesInTables,
+    NamesInCopy(&'static str),
+    /// The run kept no trace.
+    #[error("the run kept no kernel events, so there is nothing to write")]
+    NoTrace,
     #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
     File { path: PathBuf, source: io::Error },
     /// The server's name does not resolve.
@@ -120,7 +123,7 @@ impl ExportError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            ExportError::NamesInTables
+            ExportError::NamesInCopy(_)
                 | ExportError::StoredOnly(_)
                 | ExportError::NoText(_)
                 | ExportError::NoSuchCpu { .. }

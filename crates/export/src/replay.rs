@@ -21,16 +21,16 @@ pub fn export_run(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delive
 }
 
 /// As [`export_run`], without the names of the machine's owner, of the machine and of what runs on it. A copy of the
-/// run's own tables cannot be redacted, so it cannot be a target.
+/// run's own tables or of its trace cannot be redacted, so it cannot be a target.
 ///
 /// # Errors
-/// As [`export_run`], and if a target copies the run's tables.
+/// As [`export_run`], and if a target is a copy.
 pub fn export_redacted(
     run: &RunReader,
     targets: &[Destination],
 ) -> Result<Vec<Delivery>, SinkError> {
-    if targets.iter().any(Destination::is_copy) {
-        return Err(ExportError::NamesInTables.into());
+    if let Some(copy) = targets.iter().find(|target| target.is_copy()) {
+        return Err(ExportError::NamesInCopy(copy.scheme()).into());
     }
     export(run, targets, &mut Passed(Some(Redactor::new())))
 }
@@ -104,7 +104,7 @@ fn export(
     hand_over(&mut batch, &mut sinks)?;
     let end = |output| match output {
         Opened::Rows(mut sink) => sink.end(&manifest),
-        Opened::Copy(copy) => Ok(Delivery::of(copy.copy(run)?)),
+        Opened::Copy(copy) => Ok(copy.copy(run)?),
     };
     outputs.into_iter().map(end).collect()
 }

@@ -95,14 +95,10 @@ fn delivered_text(target: &Destination, delivery: &Delivery) -> String {
         remarks: _,
     } = delivery;
     let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let mut text = match target {
-        copy if copy.is_copy() => format!("{target}: {}", counted(*delivered, "table")),
-        _ if *confirmed => format!("{target}: {}", counted(*delivered, "row")),
-        _ => format!(
-            "{target}: {} sent, whether they arrived is unknown",
-            counted(*delivered, "row")
-        ),
-    };
+    let mut text = format!("{target}: {}", counted(*delivered, target.unit()));
+    if !confirmed {
+        text.push_str(" sent, whether they arrived is unknown");
+    }
     if *lost > 0 {
         text.push_str(&format!(", {lost} lost"));
     }

@@ -10,6 +10,7 @@ pub mod influx;
 mod json;
 mod parquet;
 mod perfetto;
+mod tracedat;
 
 use crate::address::Address;
 use crate::error::DestinationError;
@@ -24,6 +25,7 @@ pub static FORMATS: &[&Format] = &[
     &hgrm::FORMAT,
     &parquet::FORMAT,
     &perfetto::FORMAT,
+    &tracedat::FORMAT,
     &influx::FORMAT,
 ];
 

@@ -15,3 +15,4 @@ mod grafana;
 mod influxdb;
 mod java;
 mod perfetto;
+mod tracedat;
