@@ -10,6 +10,8 @@ mod experiments;
 mod hostile_runs;
 #[path = "../live/mod.rs"]
 mod live;
+#[path = "../../../export/tests/perfetto_reader/mod.rs"]
+mod perfetto_reader;
 #[path = "../schema_check/mod.rs"]
 mod schema_check;
 #[path = "../stored/mod.rs"]
@@ -44,6 +46,7 @@ mod lost;
 mod open;
 mod outputs;
 mod passive;
+mod perfetto;
 mod pipeline;
 mod readme;
 mod real;

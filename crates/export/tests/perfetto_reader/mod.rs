@@ -1,4 +1,5 @@
 //! Reads a trace of Perfetto, by the numbers of its published messages. It shares no code with the exporter.
+#![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::{BTreeMap, HashMap};
 
