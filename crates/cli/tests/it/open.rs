@@ -39,7 +39,11 @@ fn command(runs: &Path, port: u16) -> Command {
 
 impl Offer {
     fn start(runs: &Path) -> Offer {
-        let mut child = command(runs, 0)
+        Offer::start_with(&mut command(runs, 0))
+    }
+
+    fn start_with(command: &mut Command) -> Offer {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -172,6 +176,21 @@ fn others_are_refused_and_do_not_end_it() {
         );
     }
     assert!(offer.is_on());
+}
+
+#[test]
+fn ctrl_c_ends_it_and_no_file_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    store(&busy(&[0]), dir.path());
+    let temporary = dir.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = command(dir.path(), 0);
+    let mut offer = Offer::start_with(command.env("TMPDIR", &temporary));
+    assert!(offer.is_on());
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+    let process = rustix::process::Pid::from_child(&offer.child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert!(offer.child.wait().unwrap().success());
 }
 
 #[test]
