@@ -15,8 +15,9 @@ pub struct Wanted {
     packages: &'static [&'static str],
 }
 
-/// For the Rust tests: a database to write to, pyarrow in its own environment, perf for comparison.
-pub const RUST_TESTS: [Wanted; 3] = [
+/// For the Rust tests: a database to write to, pyarrow in its own environment, perf for comparison, trace-cmd to read
+/// what is written for it.
+pub const RUST_TESTS: [Wanted; 4] = [
     Wanted {
         program: "influxd",
         packages: &["influxdb"],
@@ -28,6 +29,10 @@ pub const RUST_TESTS: [Wanted; 3] = [
     Wanted {
         program: "perf",
         packages: &["linux-perf"],
+    },
+    Wanted {
+        program: "trace-cmd",
+        packages: &["trace-cmd"],
     },
 ];
 

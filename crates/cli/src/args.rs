@@ -2,7 +2,7 @@
 
 use crate::commands::{
     attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, guard_args,
-    journal, list, pipeline, record, report, runs, sampler, selftest, serve, sljtest, tune,
+    journal, list, open, pipeline, record, report, runs, sampler, selftest, serve, sljtest, tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -58,6 +58,8 @@ pub enum Command {
     Runs(runs::RunsArgs),
     /// Show stored runs in a browser: a list, their pages, two beside one another
     Serve(serve::ServeArgs),
+    /// Show a stored run in Perfetto's page (ui.perfetto.dev), which fetches it from this machine
+    Open(open::OpenArgs),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
     /// Read a pipeline's journal back
@@ -101,6 +103,7 @@ impl Command {
             Command::Diff(args) => Some(args.redact),
             Command::List(args) => Some(args.redact),
             Command::Serve(args) => Some(args.redact),
+            Command::Open(args) => Some(args.redact),
             Command::Export(args) => Some(args.redact),
             _ => None,
         }
@@ -123,6 +126,7 @@ impl Command {
             | Command::List(_)
             | Command::Serve(_)
             | Command::Runs(_)
+            | Command::Open(_)
             | Command::Export(_)
             | Command::Journal(_)
             | Command::Doctor(_)

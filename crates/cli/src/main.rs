@@ -79,6 +79,7 @@ fn whole() -> std::process::ExitCode {
         Command::ExperimentGuard(args) => commands::experiment_guard::run(args, &cli.places),
         Command::List(args) => commands::list::run(args, &cli.places),
         Command::Runs(args) => commands::runs::run(args, &cli.places),
+        Command::Open(args) => commands::open::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),
         Command::Journal(args) => commands::journal::run(args, &cli.places),
         Command::Sljtest(args) => commands::sljtest::run(args, &cli.places),

@@ -87,10 +87,19 @@ impl Destination {
         matches!(&self.exporter.place, Place::File(path) if path == Path::new("-"))
     }
 
-    /// Whether the destination copies a stored run's files instead of taking rows.
+    /// Whether the destination copies what a stored run holds instead of taking rows.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         matches!(self.exporter.opening, Opening::Copy(_))
+    }
+
+    /// What the destination counts: `row`, `table`, `page`.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        match &self.exporter.opening {
+            Opening::Rows(_) => "row",
+            Opening::Copy(copying) => copying.unit,
+        }
     }
 
     /// Opens the destination for the rows of a recording: makes files and contacts servers. Call it from a thread that
@@ -109,7 +118,7 @@ impl Destination {
     pub(crate) fn open_stored(&self) -> Result<Opened, ExportError> {
         Ok(match &self.exporter.opening {
             Opening::Rows(open) => Opened::Rows(open(Pace::Stored)?),
-            Opening::Copy(open) => Opened::Copy(open()?),
+            Opening::Copy(copying) => Opened::Copy((copying.open)()?),
         })
     }
 }

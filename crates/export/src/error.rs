@@ -43,11 +43,14 @@ pub enum DestinationError {
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The run's own tables cannot be redacted.
+    /// What the run holds cannot be redacted.
     #[error(
-        "parquet:// copies the run's own tables, names and all: with --redact take csv:// or json://"
+        "{0}:// copies what the run holds, names and all: with --redact take csv:// or json://"
     )]
-    NamesInTables,
+    NamesInCopy(&'static str),
+    /// The run kept no trace.
+    #[error("the run kept no kernel events, so there is nothing to write")]
+    NoTrace,
     #[error("{} cannot be written: {source}{}", path.display(), to_do(source))]
     File { path: PathBuf, source: io::Error },
     /// The server's name does not resolve.
@@ -103,6 +106,12 @@ pub enum ExportError {
     /// A histogram cannot be built or written.
     #[error("a histogram cannot be written: {0}")]
     Histogram(String),
+    /// The format is not text.
+    #[error("{0} is no text: send standard output to a file or to another program")]
+    NoText(&'static str),
+    /// The description of the trace's pages is not one.
+    #[error("the trace of the run cannot be decoded: {0}")]
+    TraceContext(String),
     /// The stored run cannot be read.
     #[error(transparent)]
     Store(#[from] jitterscope_store::StoreError),
@@ -114,8 +123,9 @@ impl ExportError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            ExportError::NamesInTables
+            ExportError::NamesInCopy(_)
                 | ExportError::StoredOnly(_)
+                | ExportError::NoText(_)
                 | ExportError::NoSuchCpu { .. }
                 | ExportError::NoSuchHistogram { .. }
         )

@@ -4,7 +4,7 @@ use crate::error::ExportError;
 use crate::line_file::{LineFile, RowLines};
 use crate::output::Output;
 use crate::pace::Pace;
-use jitterscope_model::Sink;
+use jitterscope_model::{Delivery, Sink};
 use jitterscope_store::RunReader;
 use std::path::{Path, PathBuf};
 
@@ -30,20 +30,27 @@ pub(crate) enum Place {
 pub(crate) enum Opening {
     /// The exporter takes the rows of a stored run or of a recording.
     Rows(Box<OpenRows>),
-    /// The exporter copies files of a stored run unchanged.
-    Copy(Box<OpenCopy>),
+    /// The exporter copies what a stored run holds.
+    Copy(Copying),
+}
+
+/// How a copy is opened.
+pub(crate) struct Copying {
+    pub(crate) open: Box<OpenCopy>,
+    /// What it copies: `table`, `page`.
+    pub(crate) unit: &'static str,
 }
 
 type OpenRows = dyn Fn(Pace) -> Result<Box<dyn Sink + Send>, ExportError> + Send + Sync;
 type OpenCopy = dyn Fn() -> Result<Box<dyn CopyRun>, ExportError> + Send + Sync;
 
-/// Copies files of a stored run.
+/// Copies what a stored run holds, instead of its rows.
 pub(crate) trait CopyRun {
-    /// Copies the files. Returns their number.
+    /// Copies it.
     ///
     /// # Errors
     /// The run cannot be read, or the files cannot be written.
-    fn copy(self: Box<Self>, run: &RunReader) -> Result<u64, ExportError>;
+    fn copy(self: Box<Self>, run: &RunReader) -> Result<Delivery, ExportError>;
 }
 
 impl Exporter {
@@ -88,16 +95,37 @@ impl Exporter {
         }
     }
 
-    /// Copies files of a stored run into a folder.
+    /// Copies a stored run's units into a folder.
     pub(crate) fn folder<C: CopyRun + 'static>(
         path: PathBuf,
+        unit: &'static str,
         copy: impl Fn(&Path) -> Result<C, ExportError> + Send + Sync + 'static,
     ) -> Exporter {
-        let own = path.clone();
-        let open = move || -> Result<Box<dyn CopyRun>, ExportError> { Ok(Box::new(copy(&own)?)) };
+        Exporter::copied(Place::Folder(path.clone()), path, unit, copy)
+    }
+
+    /// Copies a stored run's units into one file.
+    pub(crate) fn copied_file<C: CopyRun + 'static>(
+        path: PathBuf,
+        unit: &'static str,
+        copy: impl Fn(&Path) -> Result<C, ExportError> + Send + Sync + 'static,
+    ) -> Exporter {
+        Exporter::copied(Place::File(path.clone()), path, unit, copy)
+    }
+
+    fn copied<C: CopyRun + 'static>(
+        place: Place,
+        path: PathBuf,
+        unit: &'static str,
+        copy: impl Fn(&Path) -> Result<C, ExportError> + Send + Sync + 'static,
+    ) -> Exporter {
+        let open = move || -> Result<Box<dyn CopyRun>, ExportError> { Ok(Box::new(copy(&path)?)) };
         Exporter {
-            place: Place::Folder(path),
-            opening: Opening::Copy(Box::new(open)),
+            place,
+            opening: Opening::Copy(Copying {
+                open: Box::new(open),
+                unit,
+            }),
             remark: None,
         }
     }

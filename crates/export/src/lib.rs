@@ -17,6 +17,7 @@ mod pace;
 mod partial;
 mod replay;
 mod together;
+mod trace_rows;
 
 pub use destination::Destination;
 pub use error::{DestinationError, ExportError};

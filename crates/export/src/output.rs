@@ -6,8 +6,9 @@ use crate::partial::{self, PartialFile};
 use jitterscope_model::visible_page;
 use jitterscope_platform::{OutputPlace, OwnerLock};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 enum Writer {
@@ -121,6 +122,30 @@ impl Output {
             Writer::Stdout(out, true) => {
                 out.write_all(visible_page(&String::from_utf8_lossy(text)).as_bytes())
             }
+            Writer::Closed => Err(closed()),
+        }
+        .map_err(|e| self.failed(e))
+    }
+
+    /// Lets only its owner read the file.
+    pub(crate) fn private(&mut self) -> Result<(), ExportError> {
+        match &self.writer {
+            // Not a device's own file.
+            Writer::File(file) if self.partial.is_some() => file
+                .get_ref()
+                .set_permissions(Permissions::from_mode(0o600)),
+            _ => Ok(()),
+        }
+        .map_err(|e| ExportError::file(&self.path, e))
+    }
+
+    /// Writes at a place of the file, in any order. Standard output, a pipe or a device has no places.
+    pub(crate) fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), ExportError> {
+        match &mut self.writer {
+            Writer::File(file) => file
+                .flush()
+                .and_then(|()| file.get_ref().write_all_at(bytes, at)),
+            Writer::Stdout(..) => Err(std::io::ErrorKind::NotSeekable.into()),
             Writer::Closed => Err(closed()),
         }
         .map_err(|e| self.failed(e))

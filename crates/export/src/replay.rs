@@ -2,11 +2,12 @@
 
 use crate::destination::{Destination, Opened};
 use crate::error::ExportError;
+use crate::trace_rows::{TraceRow, TraceRows};
 use hdrhistogram::Histogram;
 use jitterscope_analyze::Redactor;
 use jitterscope_model::{
-    Attribution, Delivery, IntervalRow, Row, RunFacts, RunManifest, Sink, SinkError, Stall, Ticks,
-    begin_all,
+    Attribution, CpuId, Delivery, IntervalRow, RawPage, Row, RunFacts, RunManifest, Sink,
+    SinkError, Stall, StallId, Ticks, TraceRole, begin_all,
 };
 use jitterscope_store::{RunReader, StoreError, StoredHistogram};
 
@@ -20,16 +21,16 @@ pub fn export_run(run: &RunReader, targets: &[Destination]) -> Result<Vec<Delive
 }
 
 /// As [`export_run`], without the names of the machine's owner, of the machine and of what runs on it. A copy of the
-/// run's own tables cannot be redacted, so it cannot be a target.
+/// run's own tables or of its trace cannot be redacted, so it cannot be a target.
 ///
 /// # Errors
-/// As [`export_run`], and if a target copies the run's tables.
+/// As [`export_run`], and if a target is a copy.
 pub fn export_redacted(
     run: &RunReader,
     targets: &[Destination],
 ) -> Result<Vec<Delivery>, SinkError> {
-    if targets.iter().any(Destination::is_copy) {
-        return Err(ExportError::NamesInTables.into());
+    if let Some(copy) = targets.iter().find(|target| target.is_copy()) {
+        return Err(ExportError::NamesInCopy(copy.scheme()).into());
     }
     export(run, targets, &mut Passed(Some(Redactor::new())))
 }
@@ -60,8 +61,8 @@ impl Passed {
                 },
                 span,
             ),
-            // An interval has only numbers.
-            Stored::Interval(..) => row,
+            // An interval has only numbers. The trace, which is full of names, is not read.
+            Stored::Interval(..) | Stored::Trace(_) => row,
         }
     }
 }
@@ -83,11 +84,15 @@ fn export(
             sinks.push(sink.as_mut());
         }
     }
+    let trace = match &passed.0 {
+        None if sinks.iter().any(|sink| sink.takes(&ANY_PAGE)) => TraceRows::of(run)?,
+        _ => None,
+    };
     begin_all(&mut sinks, &facts)?;
     let mut batch: Vec<Stored> = Vec::with_capacity(BATCH);
-    each(run, |row| {
+    each(run, trace, |row| {
         let row = passed.row(row);
-        // An interval's histogram is large: a batch ends with it.
+        // An interval's histogram and a page are large: a batch ends with it.
         let full = batch.len() + 1 >= BATCH || !matches!(row, Stored::Stall(..));
         batch.push(row);
         if full {
@@ -99,7 +104,7 @@ fn export(
     hand_over(&mut batch, &mut sinks)?;
     let end = |output| match output {
         Opened::Rows(mut sink) => sink.end(&manifest),
-        Opened::Copy(copy) => Ok(Delivery::of(copy.copy(run)?)),
+        Opened::Copy(copy) => Ok(copy.copy(run)?),
     };
     outputs.into_iter().map(end).collect()
 }
@@ -107,8 +112,18 @@ fn export(
 /// The number of stalls in a batch.
 const BATCH: usize = 512;
 
+/// Tells whether a sink takes pages of the trace.
+const ANY_PAGE: Row<'_> = Row::Page(RawPage {
+    role: TraceRole::Local,
+    cpu: CpuId(0),
+    first: Ticks(0),
+    last: Ticks(0),
+    bytes: &[],
+});
+
 /// A row as it was read.
 enum Stored {
+    Trace(TraceRow),
     Stall(Stall, Option<Attribution>),
     Interval(IntervalRow, Histogram<u64>),
     Whole(StoredHistogram, (Ticks, Ticks)),
@@ -117,6 +132,15 @@ enum Stored {
 impl Stored {
     fn row(&self) -> Row<'_> {
         match self {
+            Stored::Trace(TraceRow::Context(json)) => Row::Context(json),
+            Stored::Trace(TraceRow::Page(page)) => Row::Page(RawPage {
+                role: page.role,
+                cpu: page.cpu,
+                first: page.first,
+                last: page.last,
+                bytes: &page.bytes,
+            }),
+            Stored::Trace(TraceRow::Turn(turn)) => Row::Turn(turn),
             Stored::Stall(stall, attribution) => Row::Stall(stall, attribution.as_ref()),
             Stored::Interval(row, lengths) => Row::Interval(row, lengths),
             Stored::Whole(stored, span) => Row::Whole(&stored.tag, *span, &stored.histogram),
@@ -131,9 +155,10 @@ fn hand_over(batch: &mut Vec<Stored>, sinks: &mut [&mut dyn Sink]) -> Result<(),
     Ok(())
 }
 
-/// Passes stalls before the interval in which they ended.
+/// Passes stalls before the interval in which they ended, and after the pages that they were attributed from.
 fn each(
     run: &RunReader,
+    mut trace: Option<TraceRows>,
     mut take: impl FnMut(Stored) -> Result<(), SinkError>,
 ) -> Result<(), SinkError> {
     let read = |error: StoreError| SinkError::from(ExportError::Store(error));
@@ -151,6 +176,13 @@ fn each(
         }
         Ok(own)
     };
+    let mut pages = |until: Option<StallId>,
+                     take: &mut dyn FnMut(Stored) -> Result<(), SinkError>| {
+        match &mut trace {
+            Some(trace) => trace.until(until, |row| take(Stored::Trace(row))),
+            None => Ok(()),
+        }
+    };
     for interval in run.intervals().map_err(read)? {
         let interval = interval.map_err(read)?;
         let before = |stall: &Result<Stall, StoreError>| {
@@ -158,6 +190,7 @@ fn each(
         };
         while let Some(stall) = stalls.next_if(before) {
             let stall = stall.map_err(read)?;
+            pages(Some(stall.id), &mut take)?;
             take(Stored::Stall(stall, own(&stall)?))?;
         }
         let missing = || StoreError::Damaged {
@@ -174,8 +207,10 @@ fn each(
     }
     for stall in stalls {
         let stall = stall.map_err(read)?;
+        pages(Some(stall.id), &mut take)?;
         take(Stored::Stall(stall, own(&stall)?))?;
     }
+    pages(None, &mut take)?;
     let span = run.manifest().span().unwrap_or_default();
     for whole in histograms {
         take(Stored::Whole(whole.map_err(read)?, span))?;

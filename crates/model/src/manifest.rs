@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the JSON reports. A version only ever gains fields.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// One moment on three clocks, for mapping ticks to real time.
+/// One moment on several clocks, for mapping ticks to other tools' times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     pub ticks: Ticks,
@@ -18,7 +18,10 @@ pub struct ClockReading {
     pub monotonic_raw_ns: u64,
     /// `CLOCK_REALTIME`, nanoseconds since the epoch.
     pub realtime_ns: u64,
-    /// The uncertainty of the pairing: ticks from the first to the last of the three readings.
+    /// `CLOCK_BOOTTIME`, nanoseconds; `None` if the recorder did not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boottime_ns: Option<u64>,
+    /// The uncertainty of the pairing: ticks from the first to the last of the readings.
     pub width_ticks: u64,
 }
 
@@ -341,12 +344,16 @@ impl ClockReading {
     /// `at` in nanoseconds since the epoch, based on this reading.
     #[must_use]
     pub fn realtime_of(&self, at: Ticks, rate: TickRate) -> u64 {
+        self.moved(self.realtime_ns, at, rate)
+    }
+
+    /// `at` in nanoseconds of a clock that read `clock_ns` at this moment, based on this reading.
+    #[must_use]
+    pub fn moved(&self, clock_ns: u64, at: Ticks, rate: TickRate) -> u64 {
         if at >= self.ticks {
-            self.realtime_ns
-                .saturating_add(rate.nanos(at.since(self.ticks)).0)
+            clock_ns.saturating_add(rate.nanos(at.since(self.ticks)).0)
         } else {
-            self.realtime_ns
-                .saturating_sub(rate.nanos(self.ticks.since(at)).0)
+            clock_ns.saturating_sub(rate.nanos(self.ticks.since(at)).0)
         }
     }
 }

@@ -255,6 +255,9 @@ pub struct Delivery {
     pub confirmed: bool,
     /// Why rows were lost or sent again; null if none were, and if redacted.
     pub problem: Option<String>,
+    /// What of the run the target's format cannot show, and the error of what it shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl Delivery {

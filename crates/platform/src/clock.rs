@@ -4,8 +4,8 @@ use jitterscope_clock::{Clock, MonotonicRaw};
 use jitterscope_model::{ClockKind, ClockReading, Ticks};
 use rustix::time::{ClockId, clock_gettime};
 
-fn realtime_ns() -> u64 {
-    let ts = clock_gettime(ClockId::Realtime);
+fn read_ns(clock: ClockId) -> u64 {
+    let ts = clock_gettime(clock);
     let seconds = u64::try_from(ts.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(ts.tv_nsec).unwrap_or(0);
     seconds * 1_000_000_000 + nanos
@@ -23,20 +23,22 @@ pub fn now(kind: ClockKind) -> Ticks {
     })
 }
 
-/// Reads the measuring clock, `CLOCK_MONOTONIC_RAW` and `CLOCK_REALTIME` as closely together as possible: the tightest
-/// of a few dozen tries.
+/// Reads the measuring clock, `CLOCK_MONOTONIC_RAW`, `CLOCK_BOOTTIME` and `CLOCK_REALTIME` as closely together as
+/// possible: the tightest of a few dozen tries.
 #[must_use]
 pub fn read_all(kind: ClockKind) -> ClockReading {
     let attempt = || {
         let first = now(kind);
         let monotonic_raw_ns = MonotonicRaw.now();
-        let realtime_ns = realtime_ns();
+        let boottime_ns = read_ns(ClockId::Boottime);
+        let realtime_ns = read_ns(ClockId::Realtime);
         let last = now(kind);
         let width = last.since(first);
         ClockReading {
             ticks: Ticks(first.0 + width.0 / 2),
             monotonic_raw_ns,
             realtime_ns,
+            boottime_ns: Some(boottime_ns),
             width_ticks: width.0,
         }
     };

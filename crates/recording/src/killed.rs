@@ -119,6 +119,7 @@ fn results(run: RunReader) -> Result<(RunManifest, RowSums), StoreError> {
             .monotonic_raw_ns
             .saturating_add(rate.nanos(last.since(start.ticks)).0),
         realtime_ns: start.realtime_of(last, rate),
+        boottime_ns: None,
         width_ticks: start.width_ticks,
     };
     let kind = manifest.probe.kind();

@@ -304,6 +304,7 @@ mod tests {
                 ticks: Ticks(0),
                 monotonic_raw_ns: 1,
                 realtime_ns: 1,
+                boottime_ns: None,
                 width_ticks: 1,
             },
         }

@@ -61,12 +61,14 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
             ticks: Ticks(0),
             monotonic_raw_ns: 0,
             realtime_ns: 1_795_213_189_000_000_000,
+            boottime_ns: None,
             width_ticks: 100,
         },
         clock_end: ClockReading {
             ticks: Ticks(26_000_000_000),
             monotonic_raw_ns: 10_000_000_000,
             realtime_ns: 1_795_213_199_000_000_000,
+            boottime_ns: None,
             width_ticks: 100,
         },
         probe: ProbeSettings {

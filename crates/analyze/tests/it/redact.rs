@@ -97,6 +97,7 @@ fn manifest() -> RunManifest {
         ticks: Ticks(0),
         monotonic_raw_ns: 0,
         realtime_ns: 5,
+        boottime_ns: None,
         width_ticks: 1,
     };
     let account = ThreadAccount {

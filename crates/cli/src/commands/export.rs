@@ -1,6 +1,6 @@
 //! `export`: a stored run in the formats of other tools.
 
-use super::outputs::{delivered_text, places_apart, remarks, told_by_target};
+use super::outputs::{places_apart, remarks, tell_delivered, told_by_target};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -75,7 +75,7 @@ pub fn run(args: &ExportArgs, places: &Places) -> anyhow::Result<Exit> {
             exit = Exit::Failed;
         }
         if !(args.quiet || args.json) || delivery.lost > 0 {
-            output::talk(delivered_text(target, delivery));
+            tell_delivered(target, delivery);
         }
     }
     Ok(exit)

@@ -36,6 +36,7 @@ pub mod list;
 mod machine_threshold;
 pub mod machine_tuning;
 mod measure_args;
+pub mod open;
 mod outputs;
 mod passive;
 pub mod pictures;

@@ -61,10 +61,18 @@ pub fn tell(targets: &[Destination], delivered: &[Delivered], quiet: bool) -> Ex
             exit = Exit::Failed;
         }
         if lost || !quiet {
-            output::talk(delivered_text(target, delivery));
+            tell_delivered(target, delivery);
         }
     }
     exit
+}
+
+/// Prints the outcome of a target, and what its format cannot show.
+pub fn tell_delivered(target: &Destination, delivery: &Delivery) {
+    output::talk(delivered_text(target, delivery));
+    for remark in &delivery.remarks {
+        output::talk(format_args!("{target}: {remark}"));
+    }
 }
 
 /// The error of a target: a wrong argument, or a failure.
@@ -77,23 +85,20 @@ pub fn told_by_target(error: SinkError) -> anyhow::Error {
 }
 
 /// The outcome of a target's rows, in a line.
-pub fn delivered_text(target: &Destination, delivery: &Delivery) -> String {
+fn delivered_text(target: &Destination, delivery: &Delivery) -> String {
     let Delivery {
         delivered,
         lost,
         retries,
         confirmed,
         problem,
+        remarks: _,
     } = delivery;
     let counted = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let mut text = match target {
-        copy if copy.is_copy() => format!("{target}: {}", counted(*delivered, "table")),
-        _ if *confirmed => format!("{target}: {}", counted(*delivered, "row")),
-        _ => format!(
-            "{target}: {} sent, whether they arrived is unknown",
-            counted(*delivered, "row")
-        ),
-    };
+    let mut text = format!("{target}: {}", counted(*delivered, target.unit()));
+    if !confirmed {
+        text.push_str(" sent, whether they arrived is unknown");
+    }
     if *lost > 0 {
         text.push_str(&format!(", {lost} lost"));
     }

@@ -10,6 +10,8 @@ mod experiments;
 mod hostile_runs;
 #[path = "../live/mod.rs"]
 mod live;
+#[path = "../../../export/tests/perfetto_reader/mod.rs"]
+mod perfetto_reader;
 #[path = "../schema_check/mod.rs"]
 mod schema_check;
 #[path = "../stored/mod.rs"]
@@ -42,8 +44,10 @@ mod hostile;
 mod https;
 mod killed;
 mod lost;
+mod open;
 mod outputs;
 mod passive;
+mod perfetto;
 mod pipeline;
 mod profile;
 mod readme;

@@ -172,6 +172,7 @@ fn store(runs: &Path) {
         ticks: Ticks(1_000),
         monotonic_raw_ns: 1,
         realtime_ns: EPOCH,
+        boottime_ns: None,
         width_ticks: 10,
     };
     let mut run = RunWriter::create(runs, &mark("label"), EPOCH).unwrap();

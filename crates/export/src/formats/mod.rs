@@ -9,6 +9,8 @@ pub(crate) mod hlog;
 pub mod influx;
 mod json;
 mod parquet;
+mod perfetto;
+mod tracedat;
 
 use crate::address::Address;
 use crate::error::DestinationError;
@@ -22,6 +24,8 @@ pub static FORMATS: &[&Format] = &[
     &hlog::FORMAT,
     &hgrm::FORMAT,
     &parquet::FORMAT,
+    &perfetto::FORMAT,
+    &tracedat::FORMAT,
     &influx::FORMAT,
 ];
 

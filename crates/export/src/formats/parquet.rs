@@ -5,6 +5,7 @@ use super::Format;
 use crate::error::ExportError;
 use crate::exporter::{CopyRun, Exporter};
 use crate::partial::{self, PartialFile};
+use jitterscope_model::Delivery;
 use jitterscope_platform::HeldDir;
 use jitterscope_store::{RunReader, SCHEMA, VIEWS, views};
 use std::ffi::OsStr;
@@ -17,7 +18,7 @@ pub(super) static FORMAT: Format = Format {
     notes: "",
     read: |address| {
         address.without_options()?;
-        Ok(Exporter::folder(address.path()?, Tables::open))
+        Ok(Exporter::folder(address.path()?, "table", Tables::open))
     },
 };
 
@@ -61,7 +62,7 @@ impl Tables {
 
 impl CopyRun for Tables {
     /// Renames the tables once all of them are complete.
-    fn copy(mut self: Box<Self>, run: &RunReader) -> Result<u64, ExportError> {
+    fn copy(mut self: Box<Self>, run: &RunReader) -> Result<Delivery, ExportError> {
         let path = self.folder.path();
         for (PartialFile { file, .. }, name) in &mut self.tables {
             let copied = if *name == VIEWS {
@@ -77,7 +78,7 @@ impl CopyRun for Tables {
                 .map_err(|e| ExportError::access(path, e))?;
         }
         self.made.clear();
-        Ok(std::mem::take(&mut self.tables).len() as u64)
+        Ok(Delivery::of(std::mem::take(&mut self.tables).len() as u64))
     }
 }
 

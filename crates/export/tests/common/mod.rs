@@ -55,12 +55,19 @@ fn stall(n: u64) -> (Stall, Attribution) {
     )
 }
 
+/// A short recorded run of a kind, with its trace.
+pub fn recorded(kind: &str) -> RunReader {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures");
+    RunReader::open(&fixtures.join(kind)).unwrap()
+}
+
 /// Writes the run below `runs` and opens it.
 pub fn run(runs: &Path) -> RunReader {
     let clock = ClockReading {
         ticks: Ticks(START),
         monotonic_raw_ns: START,
         realtime_ns: EPOCH,
+        boottime_ns: None,
         width_ticks: 0,
     };
     let rate = TickRate::NANOSECONDS;

@@ -170,12 +170,15 @@ fn each_usage_writes_a_stored_run_and_the_same_while_it_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(dir.path());
     let rows = StoredRows::of(&run);
+    // What is copied must be there: a run with a trace.
+    let recorded = common::recorded("spin");
     let server = Server::start();
     for (n, (_, usage, _)) in usages().enumerate() {
         let place = |of: &str| dir.path().join(format!("{of}-{n}"));
         let text = filled(usage, &place("stored"), server.port);
         let stored: Destination = text.parse().unwrap();
-        let delivered = export_run(&run, std::slice::from_ref(&stored))
+        let of = if stored.is_copy() { &recorded } else { &run };
+        let delivered = export_run(of, std::slice::from_ref(&stored))
             .unwrap()
             .remove(0);
         assert!(

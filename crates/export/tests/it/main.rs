@@ -4,6 +4,8 @@
 mod common;
 #[path = "../dashboard/mod.rs"]
 mod dashboard;
+#[path = "../perfetto_reader/mod.rs"]
+mod perfetto_reader;
 
 mod conformance;
 mod duckdb;
@@ -12,3 +14,5 @@ mod formats;
 mod grafana;
 mod influxdb;
 mod java;
+mod perfetto;
+mod tracedat;

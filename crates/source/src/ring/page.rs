@@ -97,6 +97,22 @@ impl<'a> Page<'a> {
         })
     }
 
+    /// Marks in the header that an unknown number of events was lost before the page, if none is marked yet. Returns
+    /// whether it marked it.
+    pub fn mark_loss(layout: &PageLayout, bytes: &mut [u8]) -> bool {
+        let Some(own) = bytes
+            .get_mut(layout.commit..)
+            .and_then(|rest| rest.get_mut(..4))
+        else {
+            return false;
+        };
+        // The flags are in the lower word, whatever the size of the field.
+        let flag = (COMMIT_LOST >> 24) as u8;
+        let unmarked = own[3] & flag == 0;
+        own[3] |= flag;
+        unmarked
+    }
+
     /// How many of `bytes` the page uses: header, records and the stored number of lost events. The rest of a
     /// sub-buffer need not be kept.
     #[must_use]

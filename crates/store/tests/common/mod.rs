@@ -12,6 +12,7 @@ fn clock() -> ClockReading {
         ticks: Ticks(1_000),
         monotonic_raw_ns: 1,
         realtime_ns: EPOCH,
+        boottime_ns: None,
         width_ticks: 10,
     }
 }

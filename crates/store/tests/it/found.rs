@@ -20,6 +20,7 @@ fn run(runs: &Path, label: &str, second: u64) -> PathBuf {
         ticks: Ticks(1_000),
         monotonic_raw_ns: 1,
         realtime_ns: begun,
+        boottime_ns: None,
         width_ticks: 10,
     };
     writer.begin(clock, TickRate::NANOSECONDS).unwrap();

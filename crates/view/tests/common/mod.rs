@@ -312,6 +312,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         ticks: Ticks(ticks),
         monotonic_raw_ns: ticks * 10 / 26,
         realtime_ns: 1_795_213_189_826_000_000 + (ticks - BEGAN) * 10 / 26,
+        boottime_ns: None,
         width_ticks: 120,
     };
     RunManifest {

@@ -74,7 +74,7 @@ impl Guard {
 }
 
 /// Compares in constant time.
-fn equal(given: &str, secret: &str) -> bool {
+pub fn equal(given: &str, secret: &str) -> bool {
     given.len() == secret.len()
         && given
             .bytes()
@@ -84,7 +84,10 @@ fn equal(given: &str, secret: &str) -> bool {
 }
 
 /// 128 random bits.
-fn secret() -> anyhow::Result<String> {
+///
+/// # Errors
+/// The system has none.
+pub fn secret() -> anyhow::Result<String> {
     let mut bytes = [0u8; 16];
     File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut bytes))

@@ -1,10 +1,10 @@
 //! `serve`: stored runs in a browser, on this machine only.
 
-mod browser;
-mod connections;
-mod guard;
+pub mod browser;
+pub mod connections;
+pub mod guard;
 mod kept;
-mod request;
+pub mod request;
 
 use super::{compare_with, pictures};
 use crate::exit::{Exit, UsageError};
@@ -44,9 +44,9 @@ pub struct ServeArgs {
 }
 
 /// The time for a request, from the connection on.
-const TO_ASK: Duration = Duration::from_secs(5);
+pub const TO_ASK: Duration = Duration::from_secs(5);
 /// How long a browser may stall the answer.
-const TO_LISTEN: Duration = Duration::from_secs(10);
+pub const TO_LISTEN: Duration = Duration::from_secs(10);
 /// The path of the list, below the secret.
 const LIST: &str = "";
 /// The path of the comparison.

@@ -210,6 +210,7 @@ mod tests {
                 ticks: Ticks(1000),
                 monotonic_raw_ns: 0,
                 realtime_ns: 1_700_000_000_000_000_000,
+                boottime_ns: None,
                 width_ticks: 0,
             },
         })

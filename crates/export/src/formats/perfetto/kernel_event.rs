@@ -1,0 +1,183 @@
+//! One kernel event as Perfetto's message of it: field by field, with the names of its tracepoint.
+
+use super::fields::ftrace;
+use super::functions::Functions;
+use super::handler_exits::HandlerExits;
+use super::stream::Texts;
+use super::wire::Message;
+use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent, TaskRef};
+
+/// The vectors of interrupts that one CPU sends another: Perfetto's `ipi_entry` and `ipi_exit`.
+const IPIS: [&str; 3] = ["reschedule", "call_function", "call_function_single"];
+const LOCAL_TIMER: &str = "local_timer";
+
+/// Writes messages.
+pub(super) struct EventMessages<'a> {
+    pub(super) functions: &'a mut Functions,
+    pub(super) texts: &'a mut Texts,
+    pub(super) exits: &'a mut HandlerExits,
+}
+
+impl EventMessages<'_> {
+    /// Writes an event's own message to `m`. Returns its field in the event; `None` if Perfetto has no message for it.
+    pub(super) fn write(&mut self, event: &KernelEvent, m: &mut Message) -> Option<u32> {
+        Some(match &event.kind {
+            EventKind::SchedSwitch {
+                prev,
+                prev_state,
+                next,
+            } => {
+                task(m, prev, [1, 2, 3]);
+                m.uint(4, *prev_state);
+                task(m, next, [5, 6, 7]);
+                ftrace::SCHED_SWITCH
+            }
+            EventKind::SchedWaking { task: of, target } => {
+                task(m, of, [1, 2, 3]);
+                m.int(4, 1);
+                cpu(m, 5, *target);
+                ftrace::SCHED_WAKING
+            }
+            EventKind::SchedMigrate { task: of, from, to } => {
+                task(m, of, [1, 2, 3]);
+                cpu(m, 4, *from);
+                cpu(m, 5, *to);
+                ftrace::SCHED_MIGRATE_TASK
+            }
+            EventKind::TaskNew { tid, comm, thread } => {
+                m.int(1, *tid);
+                name(m, 2, comm);
+                m.uint(3, if *thread { CLONE_THREAD } else { 0 });
+                ftrace::TASK_NEWTASK
+            }
+            EventKind::TaskRename { tid, old, comm } => {
+                m.int(1, *tid);
+                name(m, 2, old);
+                name(m, 3, comm);
+                ftrace::TASK_RENAME
+            }
+            EventKind::Signal { tid, sig, code } => {
+                m.int(1, *code);
+                m.int(4, *tid);
+                m.int(6, *sig);
+                ftrace::SIGNAL_GENERATE
+            }
+            EventKind::IrqEntry { irq, action } => {
+                m.uint(1, *irq);
+                m.text(2, action);
+                ftrace::IRQ_HANDLER_ENTRY
+            }
+            EventKind::IrqExit { irq } => {
+                m.uint(1, *irq);
+                if let Some(returned) = self.exits.returned(event.time) {
+                    m.int(2, returned);
+                }
+                ftrace::IRQ_HANDLER_EXIT
+            }
+            EventKind::SoftirqEntry { vec } => {
+                m.uint(1, *vec);
+                ftrace::SOFTIRQ_ENTRY
+            }
+            EventKind::SoftirqExit { vec } => {
+                m.uint(1, *vec);
+                ftrace::SOFTIRQ_EXIT
+            }
+            EventKind::VectorEntry { vector } if **vector == *LOCAL_TIMER => {
+                ftrace::LOCAL_TIMER_ENTRY
+            }
+            EventKind::VectorExit { vector } if **vector == *LOCAL_TIMER => {
+                ftrace::LOCAL_TIMER_EXIT
+            }
+            EventKind::VectorEntry { vector } if IPIS.contains(&&**vector) => {
+                m.text(1, vector);
+                ftrace::IPI_ENTRY
+            }
+            EventKind::VectorExit { vector } if IPIS.contains(&&**vector) => {
+                m.text(1, vector);
+                ftrace::IPI_EXIT
+            }
+            // Addresses of kernel objects stay in the run: Perfetto pairs entry and exit by their thread.
+            EventKind::WorkStart { function, .. } => {
+                self.function(m, 2, *function);
+                ftrace::WORKQUEUE_EXECUTE_START
+            }
+            EventKind::WorkEnd { .. } => ftrace::WORKQUEUE_EXECUTE_END,
+            EventKind::WorkQueued {
+                function,
+                workqueue,
+                target,
+                ..
+            } => {
+                self.function(m, 2, *function);
+                if let Some(target) = target {
+                    cpu(m, 5, *target);
+                }
+                m.text(6, workqueue);
+                ftrace::WORKQUEUE_QUEUE_WORK
+            }
+            EventKind::TimerEntry { function, .. } => {
+                self.function(m, 3, *function);
+                ftrace::TIMER_EXPIRE_ENTRY
+            }
+            EventKind::TimerExit { .. } => ftrace::TIMER_EXPIRE_EXIT,
+            EventKind::HrtimerEntry { function, now, .. } => {
+                m.uint(2, now.0);
+                self.function(m, 3, *function);
+                ftrace::HRTIMER_EXPIRE_ENTRY
+            }
+            EventKind::HrtimerExit { .. } => ftrace::HRTIMER_EXPIRE_EXIT,
+            EventKind::CpuFrequency { target, khz } => {
+                m.uint(1, *khz);
+                m.uint(2, target.0);
+                ftrace::CPU_FREQUENCY
+            }
+            EventKind::CpuIdle { state } => {
+                m.uint(1, state.unwrap_or(IDLE_ENDS));
+                m.uint(2, event.cpu.0);
+                ftrace::CPU_IDLE
+            }
+            EventKind::StatRuntime { .. }
+            | EventKind::VectorEntry { .. }
+            | EventKind::VectorExit { .. }
+            | EventKind::NmiHandler { .. }
+            | EventKind::CsdEntry { .. }
+            | EventKind::CsdExit { .. }
+            | EventKind::CsdQueued { .. }
+            | EventKind::IpiSendCpu { .. }
+            | EventKind::IpiSendCpumask { .. }
+            | EventKind::PageFault { .. }
+            | EventKind::TlbFlush { .. }
+            | EventKind::TickStop { .. }
+            | EventKind::MachineCheck { .. } => return None,
+        })
+    }
+
+    fn function(&mut self, m: &mut Message, field: u32, address: KernelAddr) {
+        if let Some(number) = self.functions.number(address, self.texts) {
+            m.uint(field, number);
+        }
+    }
+}
+
+/// The flag of clone(2) for a new thread of the same process.
+const CLONE_THREAD: u32 = 0x0001_0000;
+/// The state of `cpu_idle` when idle ends.
+const IDLE_ENDS: u32 = u32::MAX;
+
+/// A thread's name, id and priority.
+fn task(m: &mut Message, task: &TaskRef, [comm, tid, prio]: [u32; 3]) {
+    name(m, comm, &task.comm);
+    m.int(tid, task.tid);
+    m.int(prio, task.prio);
+}
+
+fn name(m: &mut Message, field: u32, comm: &Comm) {
+    m.text(field, &String::from_utf8_lossy(comm.as_bytes()));
+}
+
+/// A CPU that a record names; "no such CPU" is left out.
+fn cpu(m: &mut Message, field: u32, cpu: CpuId) {
+    if let Ok(cpu) = i32::try_from(cpu.0) {
+        m.int(field, cpu);
+    }
+}
