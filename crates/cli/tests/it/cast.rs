@@ -79,7 +79,7 @@ fn its_screens_are_those_of_this_version() {
     for said in [
         "Stalls can be measured here",
         "of its time: ",
-        "   share   stolen     stalls      max  culprit",
+        "\nculprit  ",
         "Trust: recorded kernel activity explains",
         "  everything that was measured",
         "verdict",

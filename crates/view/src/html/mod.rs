@@ -33,7 +33,8 @@ pub use settings::{Gain, Setting};
 use crate::drawn::Drawn;
 use crate::lines::counted;
 use crate::number::{span, utc};
-use crate::style::{Tone, tame};
+use crate::report::{Links, Report};
+use crate::style::tame;
 use crate::text;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::StallId;
@@ -108,6 +109,7 @@ pub fn render(page: &Page<'_>) -> Written {
     verdict(&mut body, page.run);
     body.raw("<div id=\"app\" class=\"app\" hidden></div>\n");
     warnings(&mut body, summary);
+    let links = Links::of(page.run);
     if let Some(wakeup) = &summary.wakeup {
         wakeup::render(&mut body, summary, wakeup);
     }
@@ -117,13 +119,13 @@ pub fn render(page: &Page<'_>) -> Written {
     followed::render(&mut body, summary);
     watched::render(&mut body, summary);
     if has_stalls(page.run) {
-        culprits::render(&mut body, page.run);
+        culprits::render(&mut body, page.run, &links);
         charts::series(&mut body, page.run);
         charts::percentiles(&mut body, page.run);
         charts::outliers(&mut body, page.run);
         charts::offsets(&mut body, page.run);
-        worst::render(&mut body, page.run);
-        facts::periods(&mut body, page.run);
+        worst::render(&mut body, page.run, &links);
+        facts::periods(&mut body, page.run, &links);
     } else {
         without_stalls(&mut body, page.run);
     }
@@ -253,17 +255,8 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
 /// The result, in up to three sentences.
 fn verdict(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
-    let statements = text::verdict(summary);
     body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2 class=\"quiet\">Verdict</h2>\n");
-    for (at, statement) in statements.iter().enumerate() {
-        let class = match statement.tone {
-            Some(Tone::Bad) => "<p class=\"lead bad\">",
-            Some(Tone::Good) => "<p class=\"lead good\">",
-            _ if at == 0 => "<p class=\"lead\">",
-            _ => "<p>",
-        };
-        body.element(class, &statement.text, "</p>\n");
-    }
+    text::verdict(summary).html(body, &Links::default());
     if let Some(why) = crate::text::headline::unproven(summary) {
         body.element("<p class=\"lead bad\">", &why, "</p>\n");
     } else if let Some(attribution) = &summary.attribution
@@ -299,13 +292,9 @@ fn warnings(body: &mut Markup, summary: &RunSummary) {
         return;
     }
     body.section("warnings", "Warnings");
-    for warning in &summary.warnings {
-        body.element(
-            "<p class=\"warning\">",
-            &crate::warnings::warning(&warning.warning),
-            "</p>\n",
-        );
-    }
+    let mut report = Report::default();
+    report.warnings(crate::warnings::texts(summary));
+    report.html(body, &Links::default());
     body.end();
 }
 

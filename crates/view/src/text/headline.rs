@@ -4,7 +4,7 @@ use super::{Page, cpus, over_time, short_cpus_text, unattributed, wakeup};
 use crate::cpus_because::stored_cpus_because;
 use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
-use crate::style::{Tone, fit, tame};
+use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{ClockCosts, CpuSet, Nanos};
@@ -35,13 +35,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let run = &summary.run;
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
-    let rest = format!(
-        "   {} UTC   {}",
-        utc(run.started_realtime_ns),
-        tame(&run.hostname)
-    );
-    let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
-    page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
+    let rest = format!("{} UTC  {}", utc(run.started_realtime_ns), run.hostname);
+    page.name(&name, &rest);
     let mut facts = vec![
         match cpus.is_empty() {
             true => words::probe(&summary.probe.kind),

@@ -125,7 +125,7 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
         let room = screen.saturating_sub(taken(&head) + taken(&foot));
         let needed = ranking
             .as_ref()
-            .map_or(0, |ranking| ranking.needed(!layout.squeezed));
+            .map_or(0, |ranking| ranking.needed(!layout.squeezed, style));
         let given = if layout.squeezed {
             room.min(needed)
         } else {
@@ -199,7 +199,7 @@ fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>>
     }
     several(page, summary);
     match &summary.attribution {
-        Some(attribution) => Ranking::of_culprits(summary, attribution),
+        Some(attribution) => Some(Ranking::Culprits(summary, attribution)),
         None => {
             unattributed::reason(page, summary);
             None
