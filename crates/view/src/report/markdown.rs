@@ -102,6 +102,7 @@ fn table(table: &Table) -> String {
 fn cells(table: &Table, row: &Row) -> Vec<String> {
     let mut cells: Vec<String> = row.cells.iter().map(toned).collect();
     let remarks: Vec<String> = row.told().map(|of| cell(of)).collect();
+    cells.resize(table.columns.len(), String::new());
     if !table.remarks.is_empty() {
         cells.push(remarks.join("; "));
     } else if let Some(name) = cells.get_mut(table.naming()) {
