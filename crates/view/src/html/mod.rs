@@ -32,10 +32,10 @@ pub use settings::{Gain, Setting};
 
 use crate::drawn::Drawn;
 use crate::lines::counted;
-use crate::number::{span, utc};
+use crate::number::utc;
 use crate::report::{Links, Report};
 use crate::style::tame;
-use crate::text;
+use crate::text::{self, headline};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::StallId;
 use markup::Markup;
@@ -180,18 +180,10 @@ fn header(body: &mut Markup, page: &Page<'_>) {
     };
     body.raw("</p>\n")
         .element("<h1>", &label(&run.label), "</h1>\n");
-    let mut facts = vec![
-        tame(&run.id),
-        crate::words::probe(&page.run.summary.probe.kind),
-        format!("{} UTC", utc(run.started_realtime_ns)),
-        span(run.duration_ns),
-    ];
-    facts.extend([&run.hostname, &run.kernel_release, &run.cpu_model].map(|text| tame(text)));
-    facts.extend(
-        run.hypervisor
-            .as_ref()
-            .map(|hypervisor| format!("guest of {}", text::headline::hypervisor(hypervisor))),
-    );
+    let summary = &page.run.summary;
+    let started = format!("{} UTC", utc(run.started_realtime_ns));
+    let mut facts = vec![tame(&run.id), started, tame(&run.hostname)];
+    facts.extend(headline::facts(summary, &text::cpus(summary)));
     facts.retain(|fact| !fact.is_empty());
     body.raw("<p class=\"facts\">")
         .text(&facts.join(" \u{b7} "))
@@ -257,7 +249,7 @@ fn verdict(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
     body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2 class=\"quiet\">Verdict</h2>\n");
     text::verdict(summary).html(body, &Links::default());
-    if let Some(why) = crate::text::headline::unproven(summary) {
+    if let Some(why) = headline::unproven(summary) {
         body.element("<p class=\"lead bad\">", &why, "</p>\n");
     } else if let Some(attribution) = &summary.attribution
         && attribution.stalls > 0

@@ -5,7 +5,7 @@ use crate::ended::ended_early;
 use crate::number::{count, percent, rate, span};
 use crate::report::{Cell, Column, Row, Table};
 use crate::style::Tone;
-use jitterscope_analyze::{CpuSummary, Percentiles, RunSummary, TotalSummary};
+use jitterscope_analyze::{CpuSummary, RunSummary, TotalSummary};
 use jitterscope_model::CpuId;
 
 /// From this many CPUs on, the worst are ranked in rows.
@@ -32,7 +32,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         });
         let few = if page.style.all_cpus { all } else { RANKED };
         page.heading("CPUS BY STOLEN TIME", "the worst first");
-        page.table(ranking(summary, &cpus, few));
+        let of_each: Vec<OfCpu> = cpus.iter().map(|cpu| OfCpu::of(cpu)).collect();
+        page.table(ranking(&of_each, &OfCpu::total(&summary.probe.total), few));
     }
     let per_block = (page.style.columns() - LABEL) / CELL;
     let shown = if all > MOST_COLUMNS && !page.style.all_cpus {
@@ -73,33 +74,32 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// One row for each CPU, the worst first; short views show `few` of them.
-fn ranking(summary: &RunSummary, cpus: &[&CpuSummary], few: usize) -> Table {
-    let p99 = |of: &Percentiles| Cell::known(of.get("99").copied().flatten());
-    let row = |(at, cpu): (usize, &&CpuSummary)| Row {
-        aside: at >= few,
-        ..Row::from([
-            cpu.cpu.to_string().into(),
-            percent(cpu.stolen_fraction).into(),
-            cpu.stolen_ns.to_string().into(),
-            count(cpu.stalls).into(),
-            rate(cpu.stalls_per_sec).into(),
-            p99(&cpu.stall_percentiles_ns),
-            Cell::known(cpu.max_ns),
-            Cell::known(cpu.floor_ns),
+/// One row for each CPU, the worst first, and the sum; short views show `few` CPUs.
+fn ranking(cpus: &[OfCpu], total: &OfCpu, few: usize) -> Table {
+    let row = |of: &OfCpu| {
+        let cell = |name: &str| {
+            let at = NAMES.iter().position(|known| *known == name);
+            Cell::from(at.map_or("", |at| of.cells[at].as_str()))
+        };
+        let share = format!("{} %", cell("total %").text);
+        let [stolen, stalls, per_sec] = ["total", "stalls", "per sec"].map(cell);
+        let [p99, worst, floor] = ["99 %", "max", "floor"].map(cell);
+        let name = of.name().into();
+        Row::from([
+            name,
+            share.into(),
+            stolen,
+            stalls,
+            per_sec,
+            p99,
+            worst,
+            floor,
         ])
     };
-    let total = &summary.probe.total;
-    let all = Row::from([
-        "all".into(),
-        percent(total.stolen_fraction).into(),
-        total.stolen_ns.to_string().into(),
-        count(total.stalls).into(),
-        rate(total.stalls_per_sec).into(),
-        p99(&total.stall_percentiles_ns),
-        Cell::known(total.max_ns),
-        "".into(),
-    ]);
+    let rows = cpus.iter().enumerate().map(|(at, of)| Row {
+        aside: at >= few,
+        ..row(of)
+    });
     let heads = [
         "cpu",
         "share",
@@ -113,12 +113,7 @@ fn ranking(summary: &RunSummary, cpus: &[&CpuSummary], few: usize) -> Table {
     Table {
         title: "CPUs by stolen time".into(),
         columns: heads.map(Column::number).into(),
-        rows: cpus
-            .iter()
-            .enumerate()
-            .map(row)
-            .chain([all.total()])
-            .collect(),
+        rows: rows.chain([row(total).total()]).collect(),
         aside: "which lost less",
         ..Table::default()
     }
@@ -152,6 +147,10 @@ struct OfCpu {
 }
 
 impl OfCpu {
+    fn name(&self) -> String {
+        self.cpu.map_or_else(|| "all".into(), |cpu| cpu.to_string())
+    }
+
     fn of(cpu: &CpuSummary) -> OfCpu {
         let p = |name: &str| known(cpu.stall_percentiles_ns.get(name).copied().flatten());
         OfCpu {
@@ -205,7 +204,6 @@ fn known(value: Option<impl ToString>) -> String {
 }
 
 fn columns_of(of: &[OfCpu], rows: &[usize]) -> Table {
-    let head = |of: &OfCpu| of.cpu.map_or_else(|| "all".into(), |cpu| cpu.to_string());
     let row = |row: &usize| {
         let cells = of.iter().map(|of| Cell::from(of.cells[*row].as_str()));
         Row::from(
@@ -219,7 +217,7 @@ fn columns_of(of: &[OfCpu], rows: &[usize]) -> Table {
         title: "CPU by CPU".into(),
         columns: [Column::text("cpu")]
             .into_iter()
-            .chain(Column::numbers(of.iter().map(head)))
+            .chain(Column::numbers(of.iter().map(OfCpu::name)))
             .collect(),
         rows: rows.iter().map(row).collect(),
         ..Table::default()

@@ -37,6 +37,36 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
     let rest = format!("{} UTC  {}", utc(run.started_realtime_ns), run.hostname);
     page.name(&name, &rest);
+    page.prose(Some(Tone::Dim), 0, &facts(summary, cpus).join("; "));
+    if let Some(because) = &summary.probe.cpus_chosen_because {
+        page.prose(
+            Some(Tone::Dim),
+            0,
+            &format!(
+                "{} chosen: {}",
+                short_cpus_text(cpus),
+                stored_cpus_because(because)
+            ),
+        );
+    }
+    if run.killed {
+        page.prose(Some(Tone::Warning), 0, &killed(summary));
+    } else if run.interrupted {
+        let text = match run.planned_ns {
+            Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
+            planned => format!(
+                "ended before its time: {} of {}",
+                span(run.duration_ns),
+                span(planned)
+            ),
+        };
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+}
+
+/// What was measured, for how long and where.
+pub(crate) fn facts(summary: &RunSummary, cpus: &CpuSet) -> Vec<String> {
+    let run = &summary.run;
     let mut facts = vec![
         match cpus.is_empty() {
             true => words::probe(&summary.probe.kind),
@@ -70,31 +100,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             .map(|signature| format!("guest of {}", hypervisor(signature))),
     );
     facts.retain(|fact| !fact.is_empty());
-    page.prose(Some(Tone::Dim), 0, &facts.join("; "));
-    if let Some(because) = &summary.probe.cpus_chosen_because {
-        page.prose(
-            Some(Tone::Dim),
-            0,
-            &format!(
-                "{} chosen: {}",
-                short_cpus_text(cpus),
-                stored_cpus_because(because)
-            ),
-        );
-    }
-    if run.killed {
-        page.prose(Some(Tone::Warning), 0, &killed(summary));
-    } else if run.interrupted {
-        let text = match run.planned_ns {
-            Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
-            planned => format!(
-                "ended before its time: {} of {}",
-                span(run.duration_ns),
-                span(planned)
-            ),
-        };
-        page.prose(Some(Tone::Warning), 0, &text);
-    }
+    facts
 }
 
 /// That the recording was killed, and when.

@@ -18,7 +18,7 @@ pub(crate) mod wakeup;
 pub(crate) mod worst;
 
 pub use brief::{Next, Step, brief};
-pub(crate) use brief::{message_headline, messages};
+pub(crate) use brief::{cpus, message_headline, messages};
 pub(crate) use page::Page;
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;

@@ -207,7 +207,8 @@ fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>>
     }
 }
 
-fn cpus(summary: &RunSummary) -> CpuSet {
+/// The measured or watched CPUs.
+pub(crate) fn cpus(summary: &RunSummary) -> CpuSet {
     match &summary.wakeup {
         Some(sleeper) => wakeup::measured(sleeper),
         None if !summary.passive.is_empty() => summary.passive.iter().map(|cpu| cpu.cpu).collect(),
