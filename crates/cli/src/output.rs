@@ -335,22 +335,13 @@ mod tests {
             status,
             ..source.clone()
         });
+        let style = Style {
+            color: true,
+            ..Style::default()
+        };
         for text in [
-            jitterscope_view::doctor::render(
-                &all,
-                Style {
-                    color: true,
-                    ..Style::default()
-                },
-            ),
-            jitterscope_view::list::render(
-                &[],
-                &[],
-                Style {
-                    color: true,
-                    ..Style::default()
-                },
-            ),
+            jitterscope_view::doctor::render(&all).terminal(style),
+            jitterscope_view::list::render(&[], &[], style),
         ] {
             assert_eq!(colours_only(&text), text);
         }

@@ -1,8 +1,9 @@
 //! What can be observed on a machine, and what `tune` changed on it.
 
-use crate::lines::{Lines, counted, cpus_text};
+use crate::lines::{counted, cpus_text};
+use crate::report::{Cell, Column, Report, Row, Table};
 use crate::sources::source_words;
-use crate::style::{Style, Tone};
+use crate::style::Tone;
 use crate::tuning::forbidden;
 use jitterscope_analyze::SourceWords;
 use jitterscope_model::{SourceLoss, SourceReport, SourceStatus, visible};
@@ -116,16 +117,14 @@ pub fn verdict(sources: &[SourceReport]) -> String {
 
 /// The verdict, then the sources: an available one in a line, an unavailable one with the loss and the fix.
 #[must_use]
-pub fn render(sources: &[SourceReport], style: Style) -> String {
-    let mut text = Lines::new(style);
-    text.wrapped("", &verdict(sources));
-    text.push_str("\n");
+pub fn render(sources: &[SourceReport]) -> Report {
+    let mut rows: Vec<Row> = Vec::new();
     for alike in alike(sources) {
-        for source in &alike {
-            line(&mut text, source, style);
-        }
+        rows.extend(alike.iter().map(|source| row(source)));
         // Sources with the same loss and reason are reported once.
-        let Some(first) = alike.first() else { continue };
+        let (Some(first), Some(last)) = (alike.first(), rows.last_mut()) else {
+            continue;
+        };
         let mut losses: Vec<SourceLoss> = Vec::new();
         for loss in alike.iter().flat_map(|source| &source.losses) {
             if !losses.contains(loss) {
@@ -135,11 +134,19 @@ pub fn render(sources: &[SourceReport], style: Style) -> String {
         let SourceWords { reason, loses, fix } = source_words(&first.problems, &losses);
         for (what, value) in [("why", reason), ("lost", loses), ("fix", fix)] {
             if !value.is_empty() {
-                text.wrapped(&format!("{:>17} ", format!("{what}:")), &value);
+                last.remarks.push(format!("{what}: {value}"));
             }
         }
     }
-    text.into_text()
+    let mut report = Report::default();
+    report.sentence(None, verdict(sources));
+    report.table(Table {
+        title: "Sources".into(),
+        columns: ["source", "status", "what it is"].map(Column::text).into(),
+        rows,
+        ..Table::default()
+    });
+    report
 }
 
 /// Groups sources with the same loss and reason, in order of the first of them.
@@ -158,15 +165,17 @@ fn alike(sources: &[SourceReport]) -> Vec<Vec<&SourceReport>> {
     groups
 }
 
-fn line(text: &mut Lines, source: &SourceReport, style: Style) {
+fn row(source: &SourceReport) -> Row {
     let tone = match source.status {
         SourceStatus::Available => Tone::Good,
         SourceStatus::Degraded => Tone::Warning,
         SourceStatus::Denied | SourceStatus::Absent | SourceStatus::Other(_) => Tone::Bad,
     };
-    let status = style.paint(tone, &format!("{:<10}", visible(source.status.as_str())));
-    let name = style.paint(Tone::Strong, &format!("{:<14}", visible(&source.name)));
-    let _ = writeln!(text, "{status} {name} {}", purpose(&source.name));
+    Row::from([
+        Cell::toned(source.name.as_str(), Tone::Strong),
+        Cell::toned(source.status.as_str(), tone),
+        purpose(&source.name).into(),
+    ])
 }
 
 /// The purpose of a source.
@@ -191,6 +200,7 @@ fn purpose(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::Style;
     use jitterscope_model::SourceProblem;
 
     #[test]
@@ -248,9 +258,9 @@ mod tests {
             source("symbols", "/other", "names"),
             source("senders", "/one", "who sent"),
         ];
-        let text = render(&all, Style::default());
-        let why = format!("{:>17} /one does not exist\n", "why:");
-        assert_eq!(text.matches(&why).count(), 1, "{text}");
+        let text = render(&all).terminal(Style::default());
+        let why = "  why: /one does not exist\n";
+        assert_eq!(text.matches(why).count(), 1, "{text}");
         assert!(text.contains("lost: who; who sent\n"), "{text}");
         assert_eq!(
             text.matches("fix: mount procfs: `mount -t proc proc /proc`")
@@ -259,7 +269,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("denied     tracefs") && text.contains("denied     senders"),
+            text.contains("\ntracefs  denied  ") && text.contains("\nsenders  denied  "),
             "{text}"
         );
     }
@@ -272,7 +282,7 @@ mod tests {
             }],
             ..SourceReport::of_status("smi", SourceStatus::Absent)
         };
-        let text = render(&[source], Style::default());
+        let text = render(&[source]).terminal(Style::default());
         assert!(
             text.lines().count() > 5 && text.lines().all(|line| line.len() <= 80),
             "{text}"

@@ -46,7 +46,7 @@ pub fn gate_table(results: &[GateResult]) -> Report {
             title: "Conditions".into(),
             columns: ["", "condition", "outcome"].map(Column::text).into(),
             rows: results.iter().map(row).collect(),
-            aside: "",
+            ..Table::default()
         });
     }
     report

@@ -1,9 +1,9 @@
-//! A selftest's report: plain text, at most 80 columns wide, and JSON.
+//! A selftest's report: blocks, and JSON.
 
 use crate::json::Worded;
-use crate::style::wrap_whole;
+use crate::report::{Cell, Column, Report, Row, Table};
+use crate::style::Tone;
 use crate::words;
-use jitterscope_inject::DisturbKind;
 use jitterscope_model::visible;
 use jitterscope_recording::selftest::{
     Instead, PASS_PERCENT, SelftestReport, SelftestRow, SelftestStep, Shortfall, SkipCause,
@@ -11,60 +11,81 @@ use jitterscope_recording::selftest::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fmt::Write;
-
-const WIDTH: usize = 80;
-
-/// The indentation of a note's further lines.
-const INDENT: &str = "  ";
 
 /// The largest width of a culprit's name; longer ones are cut.
 const EXPECTED: usize = 27;
 
-/// A table of the kinds, the reasons of those that failed or were skipped, and the verdict.
+/// A table of the kinds, with the reasons of those that failed or were skipped, and the verdict.
 #[must_use]
-pub fn render(report: &SelftestReport) -> String {
-    let mut out = String::new();
-    line(
-        &mut out,
-        [
-            "kind",
-            "expected culprit",
-            "injected",
-            "found",
-            "named",
-            "len err",
-            "verdict",
-        ],
-    );
-    for row in &report.rows {
-        let expected = row
-            .expected
-            .as_ref()
-            .map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
-        let expected: String = visible(&expected).chars().take(EXPECTED).collect();
-        line(
-            &mut out,
-            [
-                row.kind.as_str(),
-                &expected,
-                &row.injected.to_string(),
-                &share(row.found, row.injected),
-                &share(row.named, row.injected),
-                &row.length_error
-                    .map_or_else(|| "-".into(), |e| format!("{:.1} %", e * 100.0)),
-                if row.passed { "pass" } else { "FAIL" },
-            ],
-        );
+pub fn render(report: &SelftestReport) -> Report {
+    let skipped = report.skipped.iter().map(|of| Row {
+        remarks: vec![skip_cause(&of.cause)],
+        ..Row::from([of.kind.as_str(), "", "-", "-", "-", "-", "skipped"].map(Cell::from))
+    });
+    let mut page = Report::default();
+    page.table(Table {
+        title: "Kinds of disturbance".into(),
+        columns: ["kind", "expected culprit"]
+            .map(Column::text)
+            .into_iter()
+            .chain(Column::numbers(["injected", "found", "named", "len err"]))
+            .chain([Column::text("verdict")])
+            .collect(),
+        rows: report.rows.iter().map(kind).chain(skipped).collect(),
+        ..Table::default()
+    });
+    page.heading("Verdict");
+    let (tone, text) = verdict(report);
+    page.sentence(tone, text);
+    page
+}
+
+fn kind(row: &SelftestRow) -> Row {
+    let expected = row.expected.as_ref();
+    let expected = expected.map_or_else(|| "-".into(), |e| format!("{} {}", e.kind, e.name));
+    let expected: String = visible(&expected).chars().take(EXPECTED).collect();
+    let missed = row.out_of_reach;
+    let remark = match (row.passed, missed) {
+        (false, _) => Some(shortfall(row)),
+        (true, 0) => None,
+        (true, missed) => Some(format!(
+            "{missed} more were injected while another thread ran on the CPU, where they affect nothing"
+        )),
+    };
+    let passed = match row.passed {
+        true => Cell::toned("pass", Tone::Good),
+        false => Cell::toned("FAIL", Tone::Bad),
+    };
+    Row {
+        remarks: remark.into_iter().collect(),
+        ..Row::from([
+            row.kind.as_str().into(),
+            expected.into(),
+            row.injected.to_string().into(),
+            share(row.found, row.injected).into(),
+            share(row.named, row.injected).into(),
+            Cell::known(row.length_error.map(|e| format!("{:.1} %", e * 100.0))),
+            passed,
+        ])
     }
-    for skipped in &report.skipped {
-        line(
-            &mut out,
-            [skipped.kind.as_str(), "", "-", "-", "-", "-", "skipped"],
-        );
-    }
-    notes(&mut out, report);
-    out
+}
+
+fn verdict(report: &SelftestReport) -> (Tone, String) {
+    let ran = report.rows.len();
+    let passed = report.rows.iter().filter(|row| row.passed).count();
+    let skipped = match report.skipped.len() {
+        0 => String::new(),
+        n => format!(", {n} skipped"),
+    };
+    let (tone, verdict) = match (report.passed, ran) {
+        (true, _) => (Tone::Good, "selftest passed"),
+        (false, 0) => (Tone::Bad, "selftest failed: no kind could be run"),
+        (false, _) => (Tone::Bad, "selftest failed"),
+    };
+    (
+        tone,
+        format!("{verdict}: {passed} of {ran} kinds passed{skipped}"),
+    )
 }
 
 /// The progress of a selftest.
@@ -77,14 +98,6 @@ pub fn step(of: SelftestStep) -> String {
         }
         SelftestStep::Scoring => "scoring".into(),
     }
-}
-
-fn line(out: &mut String, [kind, expected, injected, found, named, length, verdict]: [&str; 7]) {
-    let text = format!(
-        "{kind:<10} {expected:<EXPECTED$} {injected:>8} {found:>7} {named:>7} {length:>7} {verdict:>7}"
-    );
-    out.push_str(text.trim_end());
-    out.push('\n');
 }
 
 /// A part of a whole in percent, rounded down, so that only the whole is 100 %.
@@ -225,58 +238,11 @@ fn instead(said: &Instead) -> String {
     }
 }
 
-fn notes(out: &mut String, report: &SelftestReport) {
-    let failed: Vec<&SelftestRow> = report.rows.iter().filter(|row| !row.passed).collect();
-    let noted = report
-        .rows
-        .iter()
-        .any(|row| row.passed && row.out_of_reach > 0);
-    if !failed.is_empty() || !report.skipped.is_empty() || noted {
-        out.push('\n');
-    }
-    for row in &failed {
-        note(out, row.kind, "failed", &shortfall(row));
-    }
-    for skipped in &report.skipped {
-        note(out, skipped.kind, "skipped", &skip_cause(&skipped.cause));
-    }
-    for row in report
-        .rows
-        .iter()
-        .filter(|row| row.passed && row.out_of_reach > 0)
-    {
-        let reason = format!(
-            "{} more were injected while another thread ran on the CPU, where they affect nothing",
-            row.out_of_reach
-        );
-        note(out, row.kind, "note", &reason);
-    }
-    let ran = report.rows.len();
-    let passed = ran - failed.len();
-    let skipped = match report.skipped.len() {
-        0 => String::new(),
-        n => format!(", {n} skipped"),
-    };
-    let verdict = match (report.passed, ran) {
-        (true, _) => "selftest passed",
-        (false, 0) => "selftest failed: no kind could be run",
-        (false, _) => "selftest failed",
-    };
-    let _ = writeln!(out, "\n{verdict}: {passed} of {ran} kinds passed{skipped}");
-}
-
-/// One reason, wrapped, with its further lines indented.
-fn note(out: &mut String, kind: DisturbKind, what: &str, reason: &str) {
-    let lines = wrap_whole(&format!("{kind} {what}: {reason}"), WIDTH - INDENT.len());
-    out.push_str(&lines.join(&format!("\n{INDENT}")));
-    out.push('\n');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_inject::Expectation;
-    use jitterscope_inject::Unavailable;
+    use crate::style::Style;
+    use jitterscope_inject::{DisturbKind, Expectation, Unavailable};
     use jitterscope_model::{CulpritKind, ExecutionContext};
 
     fn row(kind: DisturbKind, culprit: (CulpritKind, &str), counts: [u64; 2]) -> SelftestRow {
@@ -337,22 +303,22 @@ mod tests {
                 },
             },
         }];
-        let text = render(&SelftestReport::new(rows, skipped));
+        let text = render(&SelftestReport::new(rows, skipped)).terminal(Style::default());
         let expected = "\
-kind       expected culprit            injected   found   named len err verdict
-fifo       thread js-fifo-004d              100 100.0 % 100.0 %   2.0 %    pass
-fifo       thread js-fifo-004d              100 100.0 %  60.0 %   2.0 %    FAIL
-kworker    kworker a_function_of_a_ver      100   0.0 %   0.0 %       -    FAIL
-timer      -                                  0       -       -       -    FAIL
-writeback                                     -       -       -       - skipped
+kind      expected culprit            injected   found   named len err verdict
+fifo      thread js-fifo-004d              100 100.0 % 100.0 %   2.0 % pass
+fifo      thread js-fifo-004d              100 100.0 %  60.0 %   2.0 % FAIL
+  named 60 of 100, 95 % are needed; most often instead: hypervisor late
+  interrupt, 40 times
+kworker   kworker a_function_of_a_ver      100   0.0 %   0.0 %       - FAIL
+  found 0 of 100, 95 % are needed
+timer     -                                  0       -       -       - FAIL
+  the child ended with signal 9
+writeback                                    -       -       -       - skipped
+  /sys/devices/virtual/workqueue/writeback/cpumask: Permission denied (os error
+  13); confining writeback to one CPU needs root
 
-fifo failed: named 60 of 100, 95 % are needed; most often instead: hypervisor
-  late interrupt, 40 times
-kworker failed: found 0 of 100, 95 % are needed
-timer failed: the child ended with signal 9
-writeback skipped: /sys/devices/virtual/workqueue/writeback/cpumask:
-  Permission denied (os error 13); confining writeback to one CPU needs root
-
+VERDICT
 selftest failed: 1 of 4 kinds passed, 1 skipped
 ";
         assert_eq!(text, expected);
@@ -422,7 +388,7 @@ selftest failed: 1 of 4 kinds passed, 1 skipped
             found: 9_999,
             ..SelftestRow::of(DisturbKind::Fair)
         };
-        let text = render(&SelftestReport::new(vec![row], vec![]));
+        let text = render(&SelftestReport::new(vec![row], vec![])).terminal(Style::default());
         assert!(text.contains("99.9 %"), "{text}");
     }
 }

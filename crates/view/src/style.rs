@@ -182,6 +182,25 @@ pub fn wrap_whole(text: &str, width: usize) -> Vec<String> {
     wrapped(text, width, str::to_owned)
 }
 
+/// The same, with words longer than a line broken anywhere.
+pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in wrap_whole(text, width) {
+        let (mut part, mut used) = (String::new(), 0);
+        for c in line.chars() {
+            let columns = c.width().unwrap_or(0);
+            if used + columns > width {
+                lines.push(std::mem::take(&mut part));
+                used = 0;
+            }
+            used += columns;
+            part.push(c);
+        }
+        lines.push(part);
+    }
+    lines
+}
+
 fn wrapped(text: &str, width: usize, fitted: impl Fn(&str) -> String) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in &pieces(&tame(text), width) {
@@ -283,6 +302,7 @@ mod tests {
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
         assert_eq!(wrap("enormously long", 6), ["enor..", "long"]);
         assert_eq!(wrap_whole("enormously long", 6), ["enormously", "long"]);
+        assert_eq!(broken("enormously long", 6), ["enormo", "usly", "long"]);
         assert!(wrap("", 6).is_empty() && wrap_whole(" ", 6).is_empty());
     }
 }

@@ -6,9 +6,16 @@ use crate::journal_fault::journal_fault;
 use crate::number::{count, times};
 use crate::style::tame;
 use crate::{clocks, misfit, sources};
+use jitterscope_analyze::RunSummary;
 use jitterscope_model::{
     CpuUse, MeasuringThread, MissingFigure, NamedOwner, NoKernelEvents, Warning, visible,
 };
+
+/// The words for each warning of a run.
+pub(crate) fn texts(summary: &RunSummary) -> Vec<String> {
+    let all = summary.warnings.iter();
+    all.map(|of| warning(&of.warning)).collect()
+}
 
 /// One or two sentences: what happened and what to do.
 #[must_use]

@@ -108,7 +108,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             threshold,
         })?;
     } else {
-        let mut text = render(&sources, output::style());
+        let mut text = render(&sources).terminal(output::style());
         match &threshold {
             Some(of) => writeln!(
                 text,

@@ -121,7 +121,8 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
     if args.json {
         output::json(&jitterscope_view::selftest::json(&done.report))?;
     } else {
-        output::result(&jitterscope_view::selftest::render(&done.report))?;
+        let report = jitterscope_view::selftest::render(&done.report);
+        output::result(&report.terminal(output::style()))?;
     }
     Ok(if done.report.passed {
         Exit::Ok

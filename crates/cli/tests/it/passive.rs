@@ -74,7 +74,7 @@ fn who_runs_beside_a_process_is_reported_in_text_and_as_json() {
         "The owner of CPU",
         "The longest, ",
         " belongs to sh (tid ",
-        "max  culprit",
+        "\nculprit ",
         "Trust: ",
         "Next: ",
     ];

@@ -292,7 +292,7 @@ fn ctrl_c_and_a_kill_keep_the_measurement() {
     assert!(ended.success());
     let text = heard.join().unwrap();
     assert!(
-        text.contains("max  culprit") || text.contains("stalls"),
+        text.contains("\nculprit ") || text.contains("stalls"),
         "{text}"
     );
 

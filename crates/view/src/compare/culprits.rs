@@ -44,6 +44,7 @@ pub(super) fn culprits(report: &mut Report, against: &Against, [a, b]: &[String;
         ],
         rows: culprits.iter().map(row).collect(),
         aside: "none of them better or worse",
+        ..Table::default()
     });
     let knobs = against.knobs.join(", ");
     if culprits.iter().any(|row| row.predicted) {
@@ -59,7 +60,6 @@ pub(super) fn culprits(report: &mut Report, against: &Against, [a, b]: &[String;
 
 fn cells(row: &CulpritDiff) -> Row {
     let mark = if row.predicted { "* " } else { "" };
-    let more = detail(&row.subject, 0);
     let rate = |of: Option<f64>| number::rate(of.unwrap_or(0.0));
     let share = |of: Option<f64>| number::percent(of.unwrap_or(0.0));
     // The figure with the verdict, if only one has it.
@@ -72,19 +72,19 @@ fn cells(row: &CulpritDiff) -> Row {
         (false, true) if row.events.verdict != Verdict::Inconclusive => ", time",
         _ => "",
     };
-    Row::from([
-        Cell {
-            more: Some(more)
-                .filter(|more| !more.is_empty())
-                .into_iter()
-                .collect(),
-            ..format!("{mark}{}", kind_and_name(&row.subject)).into()
-        },
-        rate(row.events.first).into(),
-        rate(row.events.second).into(),
-        share(row.stolen.first).into(),
-        share(row.stolen.second).into(),
-        became(row.became).into(),
-        Cell::toned(format!("{}{of}", verdict(row.verdict)), tone(row.verdict)),
-    ])
+    Row {
+        minor: true,
+        ..Row::from([
+            Cell {
+                detail: detail(&row.subject, 0),
+                ..format!("{mark}{}", kind_and_name(&row.subject)).into()
+            },
+            rate(row.events.first).into(),
+            rate(row.events.second).into(),
+            share(row.stolen.first).into(),
+            share(row.stolen.second).into(),
+            became(row.became).into(),
+            Cell::toned(format!("{}{of}", verdict(row.verdict)), tone(row.verdict)),
+        ])
+    }
 }

@@ -42,7 +42,7 @@ pub(super) fn all_sides(diff: &Diff) -> Table {
             .iter()
             .map(row)
             .collect(),
-        aside: "",
+        ..Table::default()
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn figures(
             Column::text("verdict"),
         ],
         rows: against.figures.iter().map(row).collect(),
-        aside: "",
+        ..Table::default()
     });
     if let Some(level) = levels(&against.figures) {
         let text = format!(

@@ -173,7 +173,7 @@ fn cpus(report: &mut Report, against: &Against, names: &[String; 2]) {
                 Column::text("verdict"),
             ],
             rows: against.cpus.iter().map(row).collect(),
-            aside: "",
+            ..Table::default()
         });
     }
     let decided = against.cpus.iter();

@@ -88,6 +88,7 @@ fn table(series: &Series) -> Table {
         ],
         rows,
         aside: "which --full shows",
+        ..Table::default()
     }
 }
 

@@ -6,6 +6,7 @@ use super::{data, frames, label, messages, policy};
 use crate::chart::{self, ChartKind};
 use crate::compare::{letter, report};
 use crate::drawn::Drawn;
+use crate::report::Links;
 use jitterscope_analyze::compare::{Diff, SideSummary};
 
 /// The page of a diff. `drawn`: a run of each side, in their order, for the charts.
@@ -23,8 +24,14 @@ pub fn render(diff: &Diff, drawn: &[&Drawn], list: Option<&'static str>) -> Stri
     }
     let heading = names.join(" beside ");
     body.raw("</p>\n<h1>").text(&heading).raw("</h1>\n");
-    body.raw("</header>\n<main>\n<section class=\"verdict\">\n<h2 class=\"quiet\">Verdict</h2>\n");
-    report(diff).html(&mut body);
+    body.raw(
+        "</header>
+<main>
+<section class=\"verdict\">
+<h2 class=\"quiet\">Verdict</h2>
+",
+    );
+    report(diff).html(&mut body, &Links::default());
     body.end();
     let data = timelines(&mut body, drawn);
     charts(&mut body, diff, drawn);

@@ -2,6 +2,7 @@
 
 use super::markup::Markup;
 use crate::chart::shares::{self, Whole};
+use crate::report::Links;
 use crate::style::Style;
 use crate::text::Page;
 use crate::text::threads::{by_loss, name, render as threads, share};
@@ -20,7 +21,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     picture(body, &all[..all.len().min(DRAWN)]);
     let mut page = Page::new(Style::default());
     threads(&mut page, "By time lost", summary);
-    page.into_report().html(body);
+    page.into_report().html(body, &Links::default());
     body.end();
 }
 

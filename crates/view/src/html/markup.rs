@@ -6,35 +6,6 @@ use crate::chart::escaped;
 #[derive(Default)]
 pub(crate) struct Markup(String);
 
-/// A cell of a table.
-pub(crate) enum Cell {
-    Text(String),
-    /// Aligned to the right, with digits of equal width.
-    Number(String),
-    /// A stall, by its id. The script turns the text into a link to the timeline, which only it can draw.
-    Stall {
-        id: u64,
-        text: String,
-    },
-    /// A culprit, by its number: a click shows only its stalls.
-    Culprit {
-        number: usize,
-        text: String,
-    },
-    Lines(Vec<String>),
-    /// Text in the colour of a gain.
-    Good(String),
-    /// Text in the colour of a loss.
-    Bad(String),
-}
-
-/// The alignment of a column's head.
-#[derive(Clone, Copy)]
-pub(crate) enum Head<'h> {
-    Text(&'h str),
-    Number(&'h str),
-}
-
 impl Markup {
     pub(crate) fn into_string(self) -> String {
         self.0
@@ -101,64 +72,6 @@ impl Markup {
         .raw("</figure>\n")
     }
 
-    /// Adds a table that scrolls on its own if it is too wide.
-    pub(crate) fn table(
-        &mut self,
-        caption: &str,
-        heads: &[Head<'_>],
-        rows: Vec<Vec<Cell>>,
-    ) -> &mut Markup {
-        self.raw("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"")
-            .text(caption)
-            .raw("\">");
-        self.raw("<table><caption><span>")
-            .text(caption)
-            .raw("</span></caption>\n<thead><tr>");
-        for head in heads {
-            match head {
-                Head::Text(text) => self.element("<th scope=\"col\">", text, "</th>"),
-                Head::Number(text) => self.element("<th scope=\"col\" class=\"n\">", text, "</th>"),
-            };
-        }
-        self.raw("</tr></thead>\n<tbody>\n");
-        for row in rows {
-            self.raw("<tr>");
-            for cell in row {
-                self.cell(cell);
-            }
-            self.raw("</tr>\n");
-        }
-        self.raw("</tbody></table></div>\n")
-    }
-
-    fn cell(&mut self, cell: Cell) {
-        match cell {
-            Cell::Text(text) => self.element("<td>", &text, "</td>"),
-            Cell::Number(text) => self.element("<td class=\"n\">", &text, "</td>"),
-            Cell::Good(text) => self.element("<td class=\"good\">", &text, "</td>"),
-            Cell::Bad(text) => self.element("<td class=\"bad\">", &text, "</td>"),
-            Cell::Stall { id, text } => self
-                .raw("<td data-stall=\"")
-                .text(&id.to_string())
-                .raw("\">")
-                .text(&text)
-                .raw("</td>"),
-            Cell::Culprit { number, text } => self
-                .raw("<td class=\"culprit\" data-culprit=\"")
-                .text(&number.to_string())
-                .raw("\">")
-                .text(&text)
-                .raw("</td>"),
-            Cell::Lines(lines) => {
-                self.raw("<td>");
-                for (at, line) in lines.iter().enumerate() {
-                    self.raw(if at > 0 { "<br>" } else { "" }).text(line);
-                }
-                self.raw("</td>")
-            }
-        };
-    }
-
     /// Adds a closed block that opens on a click, or for printing.
     pub(crate) fn details(
         &mut self,
@@ -192,24 +105,7 @@ mod tests {
     fn what_strangers_wrote_is_text_wherever_it_stands() {
         let evil = "</td></script><img src=x onerror=\"alert(1)\">";
         let mut page = Markup::default();
-        let cells = vec![
-            Cell::Text(evil.into()),
-            Cell::Number(evil.into()),
-            Cell::Stall {
-                id: 1,
-                text: evil.into(),
-            },
-            Cell::Culprit {
-                number: 1,
-                text: evil.into(),
-            },
-            Cell::Lines(vec![evil.into(), evil.into()]),
-            Cell::Good(evil.into()),
-            Cell::Bad(evil.into()),
-        ];
-        page.section("x", evil)
-            .note(evil)
-            .table(evil, &[Head::Text("a")], vec![cells]);
+        page.section("x", evil).note(evil);
         page.details(evil, |page| {
             page.facts([(evil, evil.to_owned())]);
         });

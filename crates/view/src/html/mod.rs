@@ -32,9 +32,10 @@ pub use settings::{Gain, Setting};
 
 use crate::drawn::Drawn;
 use crate::lines::counted;
-use crate::number::{span, utc};
-use crate::style::{Tone, tame};
-use crate::text;
+use crate::number::utc;
+use crate::report::{Links, Report};
+use crate::style::tame;
+use crate::text::{self, headline};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::StallId;
 use markup::Markup;
@@ -108,6 +109,7 @@ pub fn render(page: &Page<'_>) -> Written {
     verdict(&mut body, page.run);
     body.raw("<div id=\"app\" class=\"app\" hidden></div>\n");
     warnings(&mut body, summary);
+    let links = Links::of(page.run);
     if let Some(wakeup) = &summary.wakeup {
         wakeup::render(&mut body, summary, wakeup);
     }
@@ -117,13 +119,13 @@ pub fn render(page: &Page<'_>) -> Written {
     followed::render(&mut body, summary);
     watched::render(&mut body, summary);
     if has_stalls(page.run) {
-        culprits::render(&mut body, page.run);
+        culprits::render(&mut body, page.run, &links);
         charts::series(&mut body, page.run);
         charts::percentiles(&mut body, page.run);
         charts::outliers(&mut body, page.run);
         charts::offsets(&mut body, page.run);
-        worst::render(&mut body, page.run);
-        facts::periods(&mut body, page.run);
+        worst::render(&mut body, page.run, &links);
+        facts::periods(&mut body, page.run, &links);
     } else {
         without_stalls(&mut body, page.run);
     }
@@ -178,18 +180,10 @@ fn header(body: &mut Markup, page: &Page<'_>) {
     };
     body.raw("</p>\n")
         .element("<h1>", &label(&run.label), "</h1>\n");
-    let mut facts = vec![
-        tame(&run.id),
-        crate::words::probe(&page.run.summary.probe.kind),
-        format!("{} UTC", utc(run.started_realtime_ns)),
-        span(run.duration_ns),
-    ];
-    facts.extend([&run.hostname, &run.kernel_release, &run.cpu_model].map(|text| tame(text)));
-    facts.extend(
-        run.hypervisor
-            .as_ref()
-            .map(|hypervisor| format!("guest of {}", text::headline::hypervisor(hypervisor))),
-    );
+    let summary = &page.run.summary;
+    let started = format!("{} UTC", utc(run.started_realtime_ns));
+    let mut facts = vec![tame(&run.id), started, tame(&run.hostname)];
+    facts.extend(headline::facts(summary, &text::cpus(summary)));
     facts.retain(|fact| !fact.is_empty());
     body.raw("<p class=\"facts\">")
         .text(&facts.join(" \u{b7} "))
@@ -253,18 +247,9 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
 /// The result, in up to three sentences.
 fn verdict(body: &mut Markup, run: &Drawn) {
     let summary = &run.summary;
-    let statements = text::verdict(summary);
     body.raw("<section id=\"verdict\" class=\"verdict\">\n<h2 class=\"quiet\">Verdict</h2>\n");
-    for (at, statement) in statements.iter().enumerate() {
-        let class = match statement.tone {
-            Some(Tone::Bad) => "<p class=\"lead bad\">",
-            Some(Tone::Good) => "<p class=\"lead good\">",
-            _ if at == 0 => "<p class=\"lead\">",
-            _ => "<p>",
-        };
-        body.element(class, &statement.text, "</p>\n");
-    }
-    if let Some(why) = crate::text::headline::unproven(summary) {
+    text::verdict(summary).html(body, &Links::default());
+    if let Some(why) = headline::unproven(summary) {
         body.element("<p class=\"lead bad\">", &why, "</p>\n");
     } else if let Some(attribution) = &summary.attribution
         && attribution.stalls > 0
@@ -299,13 +284,9 @@ fn warnings(body: &mut Markup, summary: &RunSummary) {
         return;
     }
     body.section("warnings", "Warnings");
-    for warning in &summary.warnings {
-        body.element(
-            "<p class=\"warning\">",
-            &crate::warnings::warning(&warning.warning),
-            "</p>\n",
-        );
-    }
+    let mut report = Report::default();
+    report.warnings(crate::warnings::texts(summary));
+    report.html(body, &Links::default());
     body.end();
 }
 

@@ -1,7 +1,8 @@
 //! The audit of the machine, as stored with the run.
 
-use super::markup::{Cell, Head, Markup};
+use super::markup::Markup;
 use crate::lines::counted;
+use crate::report::{Column, Links, Row, Table};
 use crate::tuning::won;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{KnobFinding, KnobVerdict, Nanos};
@@ -58,85 +59,68 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
             body.note("Of the settings that the run stored, none is wrong for the measured CPUs.");
         }
         (Some(_), false) => {
-            let heads = [
-                Head::Text("setting"),
-                Head::Text("what it would win"),
-                Head::Text("it was"),
-                Head::Text("wanted"),
-            ];
-            let mut wrong = wrong;
-            wrong.sort_by_key(|setting| match &setting.gain {
-                Gain::Of(win) => (
-                    win.effect == Effect::Perhaps,
-                    Reverse(win.total_ns),
-                    win.effect == Effect::Lessens,
-                ),
-                Gain::Unknown => (true, Reverse(Nanos::ZERO), false),
-                Gain::Nothing => (true, Reverse(Nanos::ZERO), true),
-            });
-            let row = |setting: &&Setting| {
-                let finding = &setting.finding;
-                vec![
-                    Cell::Lines(vec![setting.title.clone(), finding.knob.clone()]),
-                    Cell::Text(match &setting.gain {
-                        Gain::Of(win) => gain(win),
-                        Gain::Nothing => "nothing that was measured".into(),
-                        Gain::Unknown => "not known: the run names nobody".into(),
-                    }),
-                    Cell::Text(finding.current.clone()),
-                    Cell::Text(finding.wanted.clone()),
-                ]
-            };
-            let won = wrong.partition_point(|setting| setting.gain != Gain::Nothing);
-            let (winning, rest) = wrong.split_at(won);
-            if !winning.is_empty() {
-                body.table(
-                    "As the run found them",
-                    &heads,
-                    winning.iter().map(row).collect(),
-                );
-            }
-            if !rest.is_empty() {
-                let summary = format!(
-                    "{} more, which would win nothing of what was measured",
-                    rest.len()
-                );
-                body.details(&summary, |body| {
-                    body.table(
-                        "As the run found them",
-                        &heads,
-                        rest.iter().map(row).collect(),
-                    );
-                });
-            }
+            table(wrong).html(body, &Links::default());
             let command = format!("jitterscope tune plan --run {}", summary.run.id);
             body.raw("<p class=\"note\">See what would change, on that machine: <code>")
                 .text(&command)
                 .raw("</code></p>\n");
         }
     }
-    let unread: Vec<&Setting> = settings
+    let unread = settings
         .iter()
-        .filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable)
-        .collect();
+        .filter(|setting| setting.finding.verdict == KnobVerdict::Unreadable);
+    let row =
+        |of: &Setting| Row::from([of.title.as_str().into(), of.finding.reason.as_str().into()]);
+    let unread: Vec<Row> = unread.map(row).collect();
     if !unread.is_empty() {
-        body.details(
-            &format!("{} could not be read", counted(unread.len(), "setting")),
-            |body| {
-                let row = |setting: &&Setting| {
-                    vec![
-                        Cell::Text(setting.title.clone()),
-                        Cell::Text(setting.finding.reason.clone()),
-                    ]
-                };
-                let rows = unread.iter().map(row).collect();
-                body.table(
-                    "Settings that could not be read",
-                    &[Head::Text("setting"), Head::Text("why")],
-                    rows,
-                );
-            },
-        );
+        let summary = format!("{} could not be read", counted(unread.len(), "setting"));
+        let table = Table {
+            title: "Settings that could not be read".into(),
+            columns: ["setting", "why"].map(Column::text).into(),
+            rows: unread,
+            ..Table::default()
+        };
+        body.details(&summary, |body| table.html(body, &Links::default()));
     }
     body.end();
+}
+
+/// The wrong settings, those first whose change would win most.
+fn table(mut wrong: Vec<&Setting>) -> Table {
+    wrong.sort_by_key(|setting| match &setting.gain {
+        Gain::Of(win) => (
+            win.effect == Effect::Perhaps,
+            Reverse(win.total_ns),
+            win.effect == Effect::Lessens,
+        ),
+        Gain::Unknown => (true, Reverse(Nanos::ZERO), false),
+        Gain::Nothing => (true, Reverse(Nanos::ZERO), true),
+    });
+    let row = |setting: &&Setting| {
+        let finding = &setting.finding;
+        let gain = match &setting.gain {
+            Gain::Of(win) => gain(win),
+            Gain::Nothing => "nothing that was measured".into(),
+            Gain::Unknown => "not known: the run names nobody".into(),
+        };
+        Row {
+            aside: setting.gain == Gain::Nothing,
+            remarks: vec![finding.knob.clone()],
+            ..Row::from([
+                setting.title.as_str().into(),
+                gain.into(),
+                finding.current.as_str().into(),
+                finding.wanted.as_str().into(),
+            ])
+        }
+    };
+    Table {
+        title: "As the run found them".into(),
+        columns: ["setting", "what it would win", "it was", "wanted"]
+            .map(Column::text)
+            .into(),
+        rows: wrong.iter().map(row).collect(),
+        aside: "which would win nothing of what was measured",
+        ..Table::default()
+    }
 }

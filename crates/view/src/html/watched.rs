@@ -3,6 +3,7 @@
 use super::markup::Markup;
 use crate::chart::shares::{self, Whole};
 use crate::number::span;
+use crate::report::Links;
 use crate::style::Style;
 use crate::text::{Page, passive};
 use jitterscope_analyze::RunSummary;
@@ -49,7 +50,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     body.chart(None, &drawn);
     let mut page = Page::new(Style::default());
     passive::cpus(&mut page, summary);
-    page.into_report().html(body);
+    page.into_report().html(body, &Links::default());
     body.end();
 }
 

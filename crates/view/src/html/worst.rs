@@ -1,50 +1,30 @@
 //! The longest stalls, with links into the timeline.
 
-use super::markup::{Cell, Head, Markup};
+use super::markup::Markup;
 use crate::chart::words as chart;
 use crate::drawn::Drawn;
-use crate::number::{count, moment, percent_cell, utc};
-use crate::text::headline;
-use crate::words;
-use jitterscope_analyze::WorstStall;
+use crate::number::count;
+use crate::report::Links;
+use crate::text::{headline, worst};
 use jitterscope_analyze::picture::CurveOf;
-use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Phase};
+use jitterscope_model::Nanos;
 
 /// The number of rows shown at first.
 const FEW: usize = 20;
-/// The number of listed parts of a stall.
-const PARTS: usize = 3;
 
-pub(super) fn render(body: &mut Markup, run: &Drawn) {
+pub(super) fn render(body: &mut Markup, run: &Drawn, links: &Links<'_>) {
     let noun = chart::noun(run);
     body.section("worst", &format!("Worst {}", noun.many));
-    let worst = &run.summary.worst;
-    if worst.is_empty() {
-        body.note(&format!("No {} was recorded.", noun.one)).end();
-        return;
-    }
-    let doubt = headline::unproven(&run.summary);
-    if let Some(why) = &doubt {
-        body.note(why);
-    }
-    if let Some(note) = only_counted(run) {
-        body.note(&note);
-    }
-    let row = |stall: &WorstStall| row(stall, doubt.is_none());
-    let mut heads = vec![Head::Number("rank"), Head::Number("length")];
-    // The doubt replaces the column: it would be empty.
-    heads.extend(
-        doubt
-            .is_none()
-            .then_some(Head::Text("whose time it became")),
-    );
-    heads.extend(["since the start", "UTC", "where"].map(Head::Text));
-    let (first, rest) = worst.split_at(worst.len().min(FEW));
-    body.table("The longest first", &heads, first.iter().map(row).collect());
-    if !rest.is_empty() {
-        body.details(&format!("{} more", rest.len()), |body| {
-            body.table("Shorter ones", &heads, rest.iter().map(row).collect());
-        });
+    if run.summary.worst.is_empty() {
+        body.note(&format!("No {} was recorded.", noun.one));
+    } else {
+        for why in headline::unproven(&run.summary)
+            .into_iter()
+            .chain(only_counted(run))
+        {
+            body.note(&why);
+        }
+        worst::report(&run.summary, FEW).html(body, links);
     }
     body.end();
 }
@@ -78,58 +58,4 @@ fn only_counted(run: &Drawn) -> Option<String> {
         )),
         false => Some(format!("{note}; the others have no row.")),
     }
-}
-
-/// `proven`: whether the verdicts on culprits hold.
-fn row(stall: &WorstStall, proven: bool) -> Vec<Cell> {
-    // The parts of each culprit together, as in the panel beside the timeline.
-    let mut sums: CulpritSums<Option<Phase>, Nanos> =
-        CulpritSums::new(KeyLevel::Program, usize::MAX);
-    for part in stall.parts.iter().filter(|_| proven) {
-        *sums.of(part.phase.clone(), &part.culprit.subject) += part.net;
-    }
-    let mut parts = sums.into_rows();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.value));
-    let mut lines: Vec<String> = parts
-        .iter()
-        .take(PARTS)
-        .map(|part| {
-            let share = percent_cell(part.value.0 as f64 / stall.duration_ns.0.max(1) as f64);
-            let phase = part
-                .extra
-                .as_ref()
-                .map(|phase| format!("{phase}: "))
-                .unwrap_or_default();
-            format!("{share} {phase}{}", words::kind_and_name(&part.subject))
-        })
-        .collect();
-    if parts.len() > PARTS {
-        lines.push(format!("{} more", parts.len() - PARTS));
-    }
-    let mut place = vec![format!("CPU {}", stall.cpu), stall.victim.clone()];
-    place.extend(
-        stall
-            .together
-            .as_ref()
-            .map(|together| format!("together on CPUs {}", together.cpus)),
-    );
-    let nanos = stall.start_realtime_ns % 1_000_000_000;
-    let mut cells = vec![
-        Cell::Number(stall.rank.map(|rank| rank.to_string()).unwrap_or_default()),
-        Cell::Number(stall.duration_ns.to_string()),
-    ];
-    cells.extend(proven.then_some(Cell::Lines(lines)));
-    cells.extend([
-        Cell::Stall {
-            id: stall.stall.0,
-            text: moment(stall.start_offset_ns),
-        },
-        Cell::Text(format!(
-            "{}.{:06}",
-            utc(stall.start_realtime_ns),
-            nanos / 1000
-        )),
-        Cell::Lines(place),
-    ]);
-    cells
 }

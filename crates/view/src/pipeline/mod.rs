@@ -1,10 +1,11 @@
 //! A pipeline run as text: perf-workshop's tables, then jitterscope's own part.
 
 mod ancestor;
-mod blame;
+pub(crate) mod blame;
 pub mod journal;
 pub mod progress;
 mod text;
+pub(crate) mod times;
 
 pub use ancestor::{Format, inter_title, long, name, short, titled, transit_title};
 

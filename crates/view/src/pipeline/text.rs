@@ -1,17 +1,12 @@
 //! The part of a pipeline report that perf-workshop does not have: lateness, waits, threads, the slowest messages.
 
 use crate::lines::cpus_text;
-use crate::number::{bytes, count, moment, percent, span, thousands, times, utc};
-use crate::style::{Tone, fit, pad, tame};
+use crate::number::{bytes, count, percent, span, thousands, times, utc};
+use crate::report::{Column, Row, Table};
+use crate::style::{Tone, tame};
 use crate::text::{Page, message_headline};
-use crate::words;
-use jitterscope_analyze::{
-    ConsumerSummary, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, RunSummary, TimesSummary,
-};
-use jitterscope_model::{ClockKind, Nanos, PipelinePacing};
-
-/// The indentation of the percentile columns.
-const NAMES: usize = 15;
+use jitterscope_analyze::{ConsumerSummary, PipelineSummary, PublisherSummary, RunSummary};
+use jitterscope_model::{ClockKind, Nanos, PipelinePacing, PipelineThread};
 
 /// Everything below perf-workshop's tables.
 pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
@@ -34,13 +29,8 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineS
 fn title(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     let run = &summary.run;
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
-    let rest = format!(
-        "   {} UTC   {}",
-        utc(run.started_realtime_ns),
-        tame(&run.hostname)
-    );
-    let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
-    page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
+    let rest = format!("{} UTC  {}", utc(run.started_realtime_ns), run.hostname);
+    page.name(&name, &rest);
     let setup = &pipeline.setup;
     let every = match setup.interval_ns {
         Nanos::ZERO => "as fast as the ring takes them".into(),
@@ -88,41 +78,7 @@ fn latency(page: &mut Page, pipeline: &PipelineSummary) {
         "LATENCY",
         "from the actual and from the intended publication",
     );
-    let mut head = " ".repeat(NAMES);
-    for name in MESSAGE_LEVELS.iter().map(|(name, _)| *name).chain(["max"]) {
-        head += &format!("{name:>8}");
-    }
-    page.line(&page.style.paint(Tone::Dim, &head));
-    for consumer in &pipeline.consumers {
-        row(
-            page,
-            Some(consumer.role.as_str()),
-            "actual",
-            &consumer.transit,
-        );
-        row(page, None, "intended", &consumer.from_intended);
-    }
-    row(
-        page,
-        Some("producer"),
-        "late by",
-        &pipeline.producer.lateness,
-    );
-}
-
-/// Puts the name on its own line, so that the columns fit eighty.
-fn row(page: &mut Page, who: Option<&str>, what: &str, times: &TimesSummary) {
-    if let Some(who) = who {
-        page.line(&format!("  {}", page.style.paint(Tone::Strong, who)));
-    }
-    let mut line = pad(&format!("    {what}"), NAMES);
-    for (name, _) in MESSAGE_LEVELS {
-        let value = times
-            .supported(name)
-            .map_or_else(|| "-".into(), |time| time.to_string());
-        line += &format!("{value:>8}");
-    }
-    page.line(&format!("{line}{:>8}", times.max_ns.to_string()));
+    page.table(super::times::table(pipeline));
 }
 
 /// Coordinated omission in words.
@@ -183,41 +139,9 @@ fn slowest(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     if summary.worst.is_empty() {
         return;
     }
-    page.prose(
-        None,
-        2,
-        "The worst, one of each pile of messages that queued up behind one another:",
-    );
-    let made_of = if summary.worst.iter().all(|stall| stall.parts.is_empty()) {
-        ""
-    } else {
-        "made of"
-    };
-    let head = format!("   length         after  cpu  message of      {made_of}");
-    page.line(&page.style.paint(Tone::Dim, head.trim_end()));
-    for stall in &summary.worst {
-        let parts: Vec<String> = stall
-            .parts
-            .iter()
-            .map(|part| {
-                let share = percent(part.net.0 as f64 / stall.duration_ns.0.max(1) as f64);
-                format!(
-                    "{} {share}",
-                    words::phase_and_name(part.phase.as_ref(), &part.culprit.subject)
-                )
-            })
-            .collect();
-        let who = stall.victim.strip_prefix("js-").unwrap_or(&stall.victim);
-        let numbers = format!(
-            "{:>9} {:>13} {:>4}  {}  ",
-            stall.duration_ns.to_string(),
-            moment(stall.start_offset_ns),
-            stall.cpu,
-            pad(who, 14),
-        );
-        let room = page.style.columns().saturating_sub(numbers.len());
-        page.line(&format!("{numbers}{}", fit(&parts.join(", "), room)));
-    }
+    let text = "The worst, one of each pile of messages that queued up behind one another:";
+    page.prose(None, 2, text);
+    page.append(crate::text::worst::report(summary, usize::MAX));
 }
 
 fn slow(consumer: &ConsumerSummary) -> String {
@@ -237,24 +161,36 @@ fn slow(consumer: &ConsumerSummary) -> String {
 
 fn threads(page: &mut Page, pipeline: &PipelineSummary) {
     page.heading("THREADS", "");
-    let head = "  thread           tid  cpu  class     cpu time   preempted  page faults";
-    page.line(&page.style.paint(Tone::Dim, head));
-    for thread in &pipeline.threads {
-        let cpu = thread
-            .cpu
-            .map_or_else(|| "any".into(), |cpu| cpu.to_string());
+    let row = |thread: &PipelineThread| {
         let class = thread
             .fifo_priority
             .map_or_else(|| "fair".into(), |priority| format!("FIFO {priority}"));
-        page.line(&format!(
-            "  {}  {:>7} {cpu:>4}  {class:<8} {:>9} {:>11} {:>12}",
-            pad(thread.role.as_str(), 11),
-            thread.tid,
-            thread.cpu_time_ns.to_string(),
-            count(thread.involuntary_switches),
-            count(thread.page_faults),
-        ));
-    }
+        Row::from([
+            thread.role.as_str().into(),
+            thread.tid.to_string().into(),
+            (thread.cpu)
+                .map_or_else(|| "any".into(), |cpu| cpu.to_string())
+                .into(),
+            class.into(),
+            thread.cpu_time_ns.to_string().into(),
+            count(thread.involuntary_switches).into(),
+            count(thread.page_faults).into(),
+        ])
+    };
+    page.table(Table {
+        title: "Threads of the pipeline".into(),
+        columns: vec![
+            Column::text("thread"),
+            Column::number("tid"),
+            Column::number("cpu"),
+            Column::text("class"),
+            Column::number("cpu time"),
+            Column::number("preempted"),
+            Column::number("page faults"),
+        ],
+        rows: pipeline.threads.iter().map(row).collect(),
+        ..Table::default()
+    });
 }
 
 fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {

@@ -1,7 +1,6 @@
 //! Reports as Markdown, for the summary page of a build.
 
-use super::table::{Cell, Row, Table};
-use super::{Block, Fact, Facts, Report, Sentence};
+use super::{Block, Cell, Fact, Facts, Report, Row, Sentence, Table};
 use crate::style::Tone;
 use jitterscope_model::visible;
 
@@ -19,7 +18,12 @@ impl Report {
             page.push_str(&fenced(&std::mem::take(&mut lines)));
             page.push('\n');
             match block {
-                Block::Heading { text, .. } => page.push_str(&format!("#### {}\n", cell(text))),
+                Block::Heading { text, remark, .. } => {
+                    page.push_str(&format!("#### {}\n", cell(text)));
+                    if !remark.is_empty() {
+                        page.push_str(&format!("\n{}\n", cell(remark)));
+                    }
+                }
                 Block::Sentence(of) => page.push_str(&format!("{}\n", sentence(of))),
                 Block::Facts(facts) => page.push_str(&list(facts)),
                 Block::Table(of) => page.push_str(&table(of)),
@@ -73,37 +77,51 @@ fn list(facts: &Facts) -> String {
 
 fn table(table: &Table) -> String {
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut text = row(table.columns.iter().map(|of| cell(&of.head)).collect());
+    let beside = Some(table.remarks).filter(|head| !head.is_empty());
+    let heads = table.columns.iter().map(|of| of.head.as_str());
+    let mut text = row(heads.chain(beside).map(cell).collect());
+    let numbers = table.columns.iter().map(|of| of.number);
+    let rules = numbers.chain(beside.map(|_| false));
     let rule = |number: bool| if number { "--:" } else { "---" };
-    let rules = table.columns.iter().map(|of| rule(of.number).to_owned());
-    text.push_str(&row(rules.collect()));
-    let shown = table.rows.iter().filter(|row| !row.aside);
-    for of in shown.clone() {
-        text.push_str(&row(cells(of)));
+    text.push_str(&row(rules.map(|number| rule(number).to_owned()).collect()));
+    for of in table.shown() {
+        if let Some(group) = &of.group {
+            let mut cells = vec![String::new(); table.columns.len() + beside.iter().len()];
+            cells[table.naming()] = bold(&group.text);
+            text.push_str(&row(cells));
+        }
+        text.push_str(&row(cells(table, of)));
     }
-    let aside = table.rows.len() - shown.count();
-    if aside > 0 {
-        text.push_str(&format!("\nand {aside} more, {}\n", cell(table.aside)));
+    if let Some(aside) = table.left_aside() {
+        text.push_str(&format!("\nand {}\n", cell(&aside)));
     }
     text
 }
 
-/// The cells of a row; its remarks follow the first one.
-fn cells(row: &Row) -> Vec<String> {
+/// The cells of a row. Its remarks follow its name, or have a cell of their own.
+fn cells(table: &Table, row: &Row) -> Vec<String> {
     let mut cells: Vec<String> = row.cells.iter().map(toned).collect();
-    if let Some(first) = cells.first_mut() {
-        for remark in &row.remarks {
-            *first += &format!("<br>{}", cell(remark));
-        }
+    let remarks: Vec<String> = row.told().map(|of| cell(of)).collect();
+    cells.resize(table.columns.len(), String::new());
+    if !table.remarks.is_empty() {
+        cells.push(remarks.join("; "));
+    } else if let Some(name) = cells.get_mut(table.naming()) {
+        name.extend(remarks.iter().map(|of| format!("<br>{of}")));
     }
     cells
 }
 
 fn toned(of: &Cell) -> String {
-    match of.tone {
+    let text = match of.tone {
         Some(Tone::Bad | Tone::Good | Tone::Strong) => bold(&of.text),
         _ => cell(of.text.trim()),
-    }
+    };
+    let text = Some(text).filter(|text| !text.is_empty());
+    let parts = of.few_parts().map(|part| cell(&part));
+    text.into_iter()
+        .chain(parts)
+        .collect::<Vec<_>>()
+        .join("<br>")
 }
 
 /// Text that has no meaning in Markdown or HTML.
@@ -147,7 +165,7 @@ mod tests {
                 remarks: vec![evil.into()],
                 ..Row::from([evil.into(), "1".into()])
             }],
-            aside: "",
+            ..Table::default()
         });
         let page = report.markdown(evil);
         let safe = "a\\|&lt;b>\\*\\`c\\`\\\\n\\# d";
@@ -169,10 +187,10 @@ mod tests {
             ..Row::from([Cell::toned("x", Tone::Good)])
         };
         report.table(Table {
-            title: String::new(),
             columns: vec![Column::text("a")],
             rows: vec![row(false), row(true)],
             aside: "all clean",
+            ..Table::default()
         });
         let page = report.markdown("t");
         assert!(

@@ -5,8 +5,10 @@ mod markdown;
 mod screen;
 mod table;
 mod terminal;
+mod terminal_table;
 
-pub(crate) use table::{Cell, Column, Row, Table};
+pub(crate) use html::Links;
+pub(crate) use table::{Cell, Column, Link, Part, Row, Table};
 
 use crate::style::Tone;
 
@@ -30,7 +32,7 @@ enum Block {
     Facts(Facts),
     Warnings(Vec<String>),
     Table(Table),
-    /// A line of a table or drawing that its builder laid out for a terminal.
+    /// A line of a drawing that its builder laid out for a terminal.
     Line(String),
 }
 
@@ -134,8 +136,13 @@ impl Report {
         }
     }
 
-    /// Adds a fact to those before it.
-    pub(crate) fn fact(&mut self, fact: Fact) {
+    /// Adds a name and what is known about it to the facts before.
+    pub(crate) fn fact(&mut self, tone: Option<Tone>, name: &str, text: impl Into<String>) {
+        let fact = Fact {
+            name: name.into(),
+            tone,
+            text: text.into(),
+        };
         if let Some(Block::Facts(facts)) = self.blocks.last_mut() {
             facts.shown.push(fact);
         } else {
@@ -167,24 +174,15 @@ impl Report {
         self.blocks.is_empty()
     }
 
-    /// Its sentences, as facts without names, and its facts, in order.
-    pub(crate) fn statements(self) -> Vec<Fact> {
-        let of = |block| match block {
-            Block::Sentence(Sentence { tone, text, .. }) => vec![Fact {
-                name: String::new(),
-                tone,
-                text,
-            }],
-            Block::Facts(facts) => facts.shown,
-            Block::Heading { .. } | Block::Warnings(_) | Block::Table(_) | Block::Line(_) => {
-                Vec::new()
-            }
-        };
-        self.blocks.into_iter().flat_map(of).collect()
-    }
-
     pub(crate) fn table(&mut self, table: Table) {
         self.blocks.push(Block::Table(table));
+    }
+
+    /// The table, if it has rows.
+    pub(crate) fn rows(&mut self, table: Table) {
+        if !table.rows.is_empty() {
+            self.table(table);
+        }
     }
 
     /// Appends the blocks of another report.

@@ -62,10 +62,10 @@ mod tests {
             ..Row::from([format!("row {rank}").into()])
         };
         report.table(Table {
-            title: String::new(),
             columns: vec![Column::text("what")],
             rows: (0..40).rev().map(row).collect(),
             aside: "smaller",
+            ..Table::default()
         });
         report.sentence(None, "reason");
         report.optional(None, "another reason");

@@ -1,16 +1,15 @@
 //! Reports on a terminal.
 
-use super::table::{Cell, Column, Row, Table};
-use super::{Block, Fact, Facts, Report, Sentence};
-use crate::style::{Style, Tone, fit, pad, tame, wrap};
+use super::terminal_table::Laid;
+use super::{Block, Fact, Facts, Report, Row, Sentence, Table};
+use crate::style::{Style, Tone, broken, fit, pad, tame, wrap};
+use std::collections::HashSet;
 use unicode_width::UnicodeWidthStr;
 
-/// Blanks between two columns.
+/// Blanks between a fact's name and its text.
 const GAP: usize = 2;
 /// Blanks before a fact.
 const INDENT: usize = 2;
-/// The least width of a first column that gives room to the others, columns.
-const LEAST: usize = 18;
 /// The largest width of a fact's name beside its text, columns.
 const MOST_OF_A_NAME: usize = 24;
 
@@ -21,8 +20,10 @@ impl Report {
         let mut text = Text {
             style,
             out: String::new(),
+            headed: false,
         };
         for block in &self.blocks {
+            let headed = matches!(block, Block::Heading { .. });
             match block {
                 Block::Heading {
                     text: name,
@@ -40,6 +41,7 @@ impl Report {
                 Block::Table(table) => text.table(table),
                 Block::Line(line) => text.line(line),
             }
+            text.headed = headed;
         }
         text.out
     }
@@ -48,6 +50,8 @@ impl Report {
 struct Text {
     style: Style,
     out: String,
+    /// Whether a heading is the last block of `out`.
+    headed: bool,
 }
 
 impl Text {
@@ -68,10 +72,14 @@ impl Text {
             self.apart();
         }
         let words = fit(words, self.style.columns());
+        let remark = fit(
+            remark,
+            self.style.columns().saturating_sub(words.width() + 1),
+        );
         let used = words.width() + remark.width();
         let gap = self.style.columns().saturating_sub(used).max(1);
         let words = self.style.paint(Tone::Heading, &words);
-        let remark = self.style.paint(Tone::Dim, remark);
+        let remark = self.style.paint(Tone::Dim, &remark);
         self.line(&format!("{words}{}{remark}", " ".repeat(gap)));
     }
 
@@ -133,122 +141,51 @@ impl Text {
     }
 
     fn table(&mut self, table: &Table) {
-        self.apart();
-        let shown: Vec<&Row> = table.rows.iter().filter(|row| !row.aside).collect();
-        let laid = Laid::out(&table.columns, &shown, self.style.columns());
-        let heads = laid.line(Style::default(), |at| {
-            (table.columns[at].head.as_str(), None)
-        });
-        let heads = self.style.paint(Tone::Heading, heads.trim_end());
+        if !self.headed {
+            self.apart();
+        }
+        let shown: Vec<&Row> = table.shown().collect();
+        let laid = Laid::out(table, &shown, self.style.columns());
+        let heads = self.style.paint(Tone::Heading, &laid.heads());
         self.line(&heads);
-        let empty = Cell::default();
+        let mut said = HashSet::new();
         for row in &shown {
-            let cell = |at: usize| row.cells.get(at).unwrap_or(&empty);
-            let line = laid.line(self.style, |at| (cell(at).text.as_str(), cell(at).tone));
+            if let Some(group) = &row.group {
+                self.prose(group.tone, 0, &group.text);
+            }
+            let (line, left) = laid.row(self.style, row);
             self.line(&line);
-            for remark in &row.remarks {
-                self.prose(Some(Tone::Dim), 2, remark);
+            if row.minor {
+                continue;
+            }
+            // What a column of remarks says of several rows appears once.
+            let remarks = row.remarks.iter().map(String::as_str);
+            let mut remarks = remarks.filter(|of| table.remarks.is_empty() || said.insert(*of));
+            let first = remarks.next();
+            let remarks: Vec<&str> = first.into_iter().chain(left).chain(remarks).collect();
+            match table.remarks {
+                "" => remarks.iter().for_each(|of| self.remark(laid.indent(), of)),
+                _ => self.remark(laid.indent(), &remarks.join("; ")),
             }
         }
-        let aside = table.rows.len() - shown.len();
-        if aside > 0 {
-            let text = format!("and {aside} more, {}", table.aside);
-            self.prose(Some(Tone::Dim), 0, &text);
+        if let Some(aside) = table.left_aside() {
+            self.prose(Some(Tone::Dim), 0, &format!("and {aside}"));
         }
     }
-}
 
-/// The columns that fit a width.
-struct Laid {
-    columns: Vec<LaidColumn>,
-    /// Blanks between two columns.
-    gap: usize,
-}
-
-struct LaidColumn {
-    /// Its place among all columns.
-    at: usize,
-    width: usize,
-    number: bool,
-    rank: u8,
-}
-
-impl Laid {
-    /// Narrows the gaps, then leaves out columns by their rank, and then narrows the first one, until a line fits into
-    /// `room` columns.
-    fn out(columns: &[Column], rows: &[&Row], room: usize) -> Laid {
-        let width = |at: usize, column: &Column| {
-            let cells = rows.iter().filter_map(|row| row.cells.get(at));
-            let widest = cells.map(|cell| tame(&cell.text).width()).max();
-            column.head.width().max(widest.unwrap_or(0))
-        };
-        let of_each = columns.iter().enumerate().map(|(at, column)| LaidColumn {
-            at,
-            width: width(at, column),
-            number: column.number,
-            rank: column.rank,
-        });
-        let mut laid = Laid {
-            columns: of_each.collect(),
-            gap: GAP,
-        };
-        if laid.excess(room) > 0 {
-            laid.gap = 1;
+    /// A remark, no word of which is cut: names in it may differ at their ends only.
+    fn remark(&mut self, indent: usize, text: &str) {
+        for line in broken(text, self.style.columns() - indent) {
+            let line = self.style.paint(Tone::Dim, &line);
+            self.line(&format!("{}{line}", " ".repeat(indent)));
         }
-        // The first column may become narrow before another one disappears.
-        while laid.excess(room) > laid.spare() {
-            let least = laid.columns.iter().enumerate().skip(1);
-            let dropped = least
-                .filter(|(_, column)| column.rank > 0)
-                .max_by_key(|(_, column)| column.rank);
-            let Some(at) = dropped.map(|(at, _)| at) else {
-                break;
-            };
-            laid.columns.remove(at);
-        }
-        let narrower = laid.excess(room).min(laid.spare());
-        if let Some(first) = laid.columns.first_mut() {
-            first.width -= narrower;
-        }
-        laid
-    }
-
-    /// By how many columns a line is too long.
-    fn excess(&self, room: usize) -> usize {
-        let all: usize = self.columns.iter().map(|of| of.width + self.gap).sum();
-        all.saturating_sub(room + self.gap)
-    }
-
-    /// By how many columns the first one may become narrower.
-    fn spare(&self) -> usize {
-        let first = self.columns.first().map_or(0, |column| column.width);
-        first.saturating_sub(LEAST)
-    }
-
-    fn line<'c>(&self, style: Style, cell: impl Fn(usize) -> (&'c str, Option<Tone>)) -> String {
-        let mut line = String::new();
-        for (nth, column) in self.columns.iter().enumerate() {
-            if nth > 0 {
-                line.push_str(&" ".repeat(self.gap));
-            }
-            let (text, tone) = cell(column.at);
-            let text = if column.number {
-                let text = fit(text, column.width);
-                format!("{}{text}", " ".repeat(column.width - text.width()))
-            } else if nth + 1 == self.columns.len() {
-                fit(text, column.width)
-            } else {
-                pad(text, column.width)
-            };
-            line.push_str(&tone.map_or(text.clone(), |tone| style.paint(tone, &text)));
-        }
-        line
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Column;
 
     fn row(name: &str, figure: &str, margin: &str) -> Row {
         Row::from([name.into(), figure.into(), margin.into(), "worse".into()])
@@ -266,6 +203,7 @@ mod tests {
             ],
             rows,
             aside: "none of them worse",
+            ..Table::default()
         });
         report
     }

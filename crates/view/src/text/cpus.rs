@@ -3,9 +3,10 @@
 use super::Page;
 use crate::ended::ended_early;
 use crate::number::{count, percent, rate, span};
+use crate::report::{Cell, Column, Row, Table};
 use crate::style::Tone;
-use jitterscope_analyze::{CpuSummary, FineNanos, Percentiles, RunSummary, TotalSummary};
-use jitterscope_model::{CpuId, Nanos};
+use jitterscope_analyze::{CpuSummary, RunSummary, TotalSummary};
+use jitterscope_model::CpuId;
 
 /// From this many CPUs on, the worst are ranked in rows.
 const RANKED_FROM: usize = 8;
@@ -29,12 +30,10 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
                 .total_cmp(&a.stolen_fraction)
                 .then(a.cpu.cmp(&b.cpu))
         });
-        let shown = if page.style.all_cpus {
-            all
-        } else {
-            RANKED.min(all)
-        };
-        ranking(page, summary, &cpus[..shown]);
+        let few = if page.style.all_cpus { all } else { RANKED };
+        page.heading("CPUS BY STOLEN TIME", "the worst first");
+        let of_each: Vec<OfCpu> = cpus.iter().map(|cpu| OfCpu::of(cpu)).collect();
+        page.table(ranking(&of_each, &OfCpu::total(&summary.probe.total), few));
     }
     let per_block = (page.style.columns() - LABEL) / CELL;
     let shown = if all > MOST_COLUMNS && !page.style.all_cpus {
@@ -50,20 +49,17 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         left => format!("{left} CPUs left out: report --all-cpus"),
     };
     page.heading("CPU BY CPU", &remark);
-    let mut columns: Vec<Column> = cpus[..shown].iter().map(|cpu| Column::of(cpu)).collect();
+    let mut columns: Vec<OfCpu> = cpus[..shown].iter().map(|cpu| OfCpu::of(cpu)).collect();
     columns.sort_by_key(|column| column.cpu);
     // The total fits in if the CPUs need no separate block.
     if all < RANKED_FROM {
-        columns.push(Column::total(&summary.probe.total));
+        columns.push(OfCpu::total(&summary.probe.total));
     }
     // A percentile that no CPU supports needs no row.
     let has_any = |row: &usize| columns.iter().any(|column| column.cells[*row] != "-");
     let rows: Vec<usize> = (0..NAMES.len()).filter(has_any).collect();
-    for (at, block) in columns.chunks(per_block).enumerate() {
-        if at > 0 {
-            page.line("");
-        }
-        columns_of(page, block, &rows);
+    for block in columns.chunks(per_block) {
+        page.table(columns_of(block, &rows));
     }
     for cpu in &cpus {
         if let Some(why) = &cpu.ended_early {
@@ -78,67 +74,49 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     }
 }
 
-/// One row for each CPU, the worst first.
-fn ranking(page: &mut Page, summary: &RunSummary, cpus: &[&CpuSummary]) {
-    let all = summary.probe.cpus.len();
-    let remark = match cpus.len() {
-        n if n == all => format!("all {all}, the worst first"),
-        n => format!("the {n} worst of {all}"),
+/// One row for each CPU, the worst first, and the sum; short views show `few` CPUs.
+fn ranking(cpus: &[OfCpu], total: &OfCpu, few: usize) -> Table {
+    let row = |of: &OfCpu| {
+        let cell = |name: &str| {
+            let at = NAMES.iter().position(|known| *known == name);
+            Cell::from(at.map_or("", |at| of.cells[at].as_str()))
+        };
+        let share = format!("{} %", cell("total %").text);
+        let [stolen, stalls, per_sec] = ["total", "stalls", "per sec"].map(cell);
+        let [p99, worst, floor] = ["99 %", "max", "floor"].map(cell);
+        let name = of.name().into();
+        Row::from([
+            name,
+            share.into(),
+            stolen,
+            stalls,
+            per_sec,
+            p99,
+            worst,
+            floor,
+        ])
     };
-    page.heading("CPUS BY STOLEN TIME", &remark);
-    let head = "    cpu     share    stolen     stalls   per sec   stall p99     worst     floor";
-    page.line(&page.style.paint(Tone::Dim, head));
-    let row = |name: String,
-               share,
-               stolen: Nanos,
-               stalls,
-               per_sec,
-               p99: &Percentiles,
-               max,
-               floor: String| {
-        format!(
-            "{name:>7} {:>9} {:>9} {:>10} {:>9} {:>11} {:>9} {floor:>9}",
-            percent(share),
-            stolen.to_string(),
-            count(stalls),
-            rate(per_sec),
-            fine(p99.get("99").copied().flatten()),
-            whole(max),
-        )
-    };
-    for cpu in cpus {
-        let line = row(
-            cpu.cpu.to_string(),
-            cpu.stolen_fraction,
-            cpu.stolen_ns,
-            cpu.stalls,
-            cpu.stalls_per_sec,
-            &cpu.stall_percentiles_ns,
-            cpu.max_ns,
-            fine(cpu.floor_ns),
-        );
-        page.line(&line);
+    let rows = cpus.iter().enumerate().map(|(at, of)| Row {
+        aside: at >= few,
+        ..row(of)
+    });
+    let heads = [
+        "cpu",
+        "share",
+        "stolen",
+        "stalls",
+        "per sec",
+        "stall p99",
+        "worst",
+        "floor",
+    ];
+    Table {
+        title: "CPUs by stolen time".into(),
+        columns: heads.map(Column::number).into(),
+        rows: rows.chain([row(total).total()]).collect(),
+        aside: "which lost less",
+        ..Table::default()
     }
-    let total = &summary.probe.total;
-    let line = row(
-        "all".into(),
-        total.stolen_fraction,
-        total.stolen_ns,
-        total.stalls,
-        total.stalls_per_sec,
-        &total.stall_percentiles_ns,
-        total.max_ns,
-        String::new(),
-    );
-    page.line(&page.style.paint(Tone::Strong, line.trim_end()));
-}
-
-fn whole(ns: Option<Nanos>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| ns.to_string())
-}
-
-fn fine(ns: Option<FineNanos>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| ns.to_string())
 }
 
 /// The names of the statistics, in order.
@@ -162,53 +140,57 @@ fn number_of(share: f64) -> String {
 }
 
 /// A column of the table.
-struct Column {
+struct OfCpu {
     /// `None` for the total.
     cpu: Option<CpuId>,
     cells: [String; NAMES.len()],
 }
 
-impl Column {
-    fn of(cpu: &CpuSummary) -> Column {
-        let p = |name| fine(cpu.stall_percentiles_ns.get(name).copied().flatten());
-        Column {
+impl OfCpu {
+    fn name(&self) -> String {
+        self.cpu.map_or_else(|| "all".into(), |cpu| cpu.to_string())
+    }
+
+    fn of(cpu: &CpuSummary) -> OfCpu {
+        let p = |name: &str| known(cpu.stall_percentiles_ns.get(name).copied().flatten());
+        OfCpu {
             cpu: Some(cpu.cpu),
             cells: [
                 few_digits(cpu.stalls),
                 rate(cpu.stalls_per_sec),
-                whole(cpu.stall_min_ns),
+                known(cpu.stall_min_ns),
                 p("50"),
-                fine(cpu.stall_mean_ns),
+                known(cpu.stall_mean_ns),
                 p("90"),
                 p("99"),
                 p("99.9"),
                 p("99.99"),
                 p("99.999"),
                 // Without stalls there is no longest one.
-                whole(cpu.max_ns.filter(|_| cpu.stalls > 0)),
+                known(cpu.max_ns.filter(|_| cpu.stalls > 0)),
                 cpu.stolen_ns.to_string(),
                 number_of(cpu.stolen_fraction),
-                fine(cpu.floor_ns),
+                known(cpu.floor_ns),
             ],
         }
     }
 
-    fn total(total: &TotalSummary) -> Column {
-        let p = |name| fine(total.stall_percentiles_ns.get(name).copied().flatten());
-        Column {
+    fn total(total: &TotalSummary) -> OfCpu {
+        let p = |name: &str| known(total.stall_percentiles_ns.get(name).copied().flatten());
+        OfCpu {
             cpu: None,
             cells: [
                 few_digits(total.stalls),
                 rate(total.stalls_per_sec),
-                whole(total.stall_min_ns),
+                known(total.stall_min_ns),
                 p("50"),
-                fine(total.stall_mean_ns),
+                known(total.stall_mean_ns),
                 p("90"),
                 p("99"),
                 p("99.9"),
                 p("99.99"),
                 p("99.999"),
-                whole(total.max_ns.filter(|_| total.stalls > 0)),
+                known(total.max_ns.filter(|_| total.stalls > 0)),
                 total.stolen_ns.to_string(),
                 number_of(total.stolen_fraction),
                 String::new(),
@@ -217,24 +199,27 @@ impl Column {
     }
 }
 
-fn columns_of(page: &mut Page, columns: &[Column], rows: &[usize]) {
-    let mut head = format!("{:>LABEL$}", "cpu");
-    for column in columns {
-        head += &format!(
-            "{:>CELL$}",
-            column
-                .cpu
-                .map_or_else(|| "all".into(), |cpu| cpu.to_string())
-        );
-    }
-    page.line(&page.style.paint(Tone::Dim, &head));
-    for row in rows {
-        let mut line = page
-            .style
-            .paint(Tone::Dim, &format!("{:>LABEL$}", NAMES[*row]));
-        for column in columns {
-            line += &format!("{:>CELL$}", column.cells[*row]);
-        }
-        page.line(&line);
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".into(), |value| value.to_string())
+}
+
+fn columns_of(of: &[OfCpu], rows: &[usize]) -> Table {
+    let row = |row: &usize| {
+        let cells = of.iter().map(|of| Cell::from(of.cells[*row].as_str()));
+        Row::from(
+            [NAMES[*row].into()]
+                .into_iter()
+                .chain(cells)
+                .collect::<Vec<_>>(),
+        )
+    };
+    Table {
+        title: "CPU by CPU".into(),
+        columns: [Column::text("cpu")]
+            .into_iter()
+            .chain(Column::numbers(of.iter().map(OfCpu::name)))
+            .collect(),
+        rows: rows.iter().map(row).collect(),
+        ..Table::default()
     }
 }

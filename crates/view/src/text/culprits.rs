@@ -1,22 +1,18 @@
 //! The culprits by total, then the unexplained time.
 
 use super::Page;
-use crate::number::{count, percent, percent_cell};
-use crate::style::{Tone, fit, fit_apart, tame, wrap};
+use crate::number::{count, percent, percent_cell, rate};
+use crate::report::{Cell, Column, Link, Report, Row, Table};
+use crate::style::{Tone, tame};
+use crate::timeline::StallKind;
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
-use jitterscope_model::{CulpritKind, ExecutionContext, Nanos};
-use std::collections::HashSet;
+use jitterscope_model::{ExecutionContext, Nanos};
+use std::cmp::Reverse;
 
-/// The number of culprits shown; JSON has all.
+/// The number of culprits, and of unexplained classes, in short views.
 const SHOWN: usize = 12;
-/// The column of culprits.
-const NAME: usize = 39;
-/// The column of their explanations.
-const PHRASE: usize = 8;
-/// The largest number of lines of an explanation.
-const PHRASE_LINES: usize = 3;
-/// Rows below this share have no explanation.
+/// Rows below this share have no explanation on a terminal.
 const EXPLAINED_FROM: f64 = 0.001;
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &AttributionSummary) {
@@ -25,186 +21,129 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, attribution: &Attrib
         return;
     }
     let remark = format!("{} explained", percent(attribution.explained_fraction));
-    let (title, head) = match summary.wakeup {
-        Some(_) => (
-            "WHO MADE IT LATE",
-            "   share   wake-ups     mean      max  culprit",
-        ),
-        None => (
-            "WHO STOLE IT",
-            "   share     stalls     mean      max  culprit",
-        ),
+    let title = match summary.wakeup {
+        Some(_) => "WHO MADE IT LATE",
+        None => "WHO STOLE IT",
     };
     page.heading(title, &remark);
-    page.line(&page.style.paint(Tone::Dim, head));
-    let sleeper = summary.wakeup.is_some();
-    let mut printed = HashSet::new();
-    rows(
-        page,
-        sleeper,
-        &attribution.culprits,
-        ["culprit", "culprits"],
-        &mut printed,
-    );
-    if !attribution.unexplained.classes.is_empty() {
-        let text = format!(
-            "not explained by kernel activity: {}",
-            percent(attribution.unexplained.share)
-        );
-        page.line(&page.style.paint(Tone::Warning, &text));
-        rows(
-            page,
-            sleeper,
-            &attribution.unexplained.classes,
-            ["class", "classes"],
-            &mut printed,
-        );
-        if let Some(text) = words::possibilities(summary) {
-            page.prose(None, 2, &text);
-        }
+    page.append(report(summary, attribution));
+}
+
+/// The culprits, then the unexplained time, and what is known of that.
+pub(crate) fn report(summary: &RunSummary, attribution: &AttributionSummary) -> Report {
+    let unexplained = &attribution.unexplained;
+    let mut all = rows(&attribution.culprits);
+    let mut classes = rows(&unexplained.classes);
+    if let Some(first) = classes.first_mut() {
+        let share = percent(unexplained.share);
+        let text = format!("not explained by kernel activity: {share}");
+        first.group = Some(Cell::toned(text, Tone::Warning));
+    }
+    all.append(&mut classes);
+    let mut report = Report::default();
+    report.rows(table(summary, all));
+    if let Some(text) = words::possibilities(summary).filter(|_| !unexplained.classes.is_empty()) {
+        report.indented(None, 2, &text);
+    }
+    report
+}
+
+/// The `few` largest of all, explained or not, in one ranking.
+pub(crate) fn ranking(summary: &RunSummary, attribution: &AttributionSummary, few: usize) -> Table {
+    let classes = &attribution.unexplained.classes;
+    let all = by_time(attribution.culprits.iter().chain(classes));
+    table(summary, largest(&all, few))
+}
+
+fn table(summary: &RunSummary, rows: Vec<Row>) -> Table {
+    let noun = StallKind::of_probe(&summary.probe.kind).noun();
+    Table {
+        title: "Culprits, by their time".into(),
+        columns: vec![
+            Column::text("culprit"),
+            Column::number("share"),
+            Column::number("total"),
+            Column::number(noun.many),
+            Column::number("a second").of_pages(),
+            Column::number("mean"),
+            Column::number("max"),
+        ],
+        rows,
+        remarks: "what it is",
+        aside: "which took less",
     }
 }
 
-/// `printed`: phrases that appear above; each is printed once.
-fn rows(
-    page: &mut Page,
-    sleeper: bool,
-    rows: &[CulpritRow],
-    [one, several]: [&str; 2],
-    printed: &mut HashSet<String>,
-) {
-    for row in rows.iter().take(SHOWN) {
-        let same = |other: &&CulpritRow| {
-            other.subject.kind() == row.subject.kind()
-                && words::name(&other.subject) == words::name(&row.subject)
-        };
-        let explanation = (row.share >= EXPLAINED_FROM).then(|| words::row_explanation(row));
-        let unprinted = explanation.filter(|phrase| printed.insert(phrase.clone()));
-        let detailed = sleeper || rows.iter().filter(same).count() > 1;
-        let room = page.style.columns() - NAME;
-        let name = name_among(rows, row, room);
-        let row = &CulpritRow {
-            subject: words::group_apart(
-                &row.subject,
-                rows.iter().map(|other| &other.subject),
-                page.style.columns() - PHRASE,
-            ),
-            ..row.clone()
-        };
-        culprit(page, row, &name, detailed, unprinted);
-    }
-    let rest = &rows[SHOWN.min(rows.len())..];
-    if !rest.is_empty() {
-        let share: f64 = rest.iter().map(|row| row.share).sum();
-        let total: Nanos = rest.iter().map(|row| row.total_ns).sum();
-        let text = format!(
-            "{:>8}  {} more {}, {total} together (--json lists them)",
-            percent_cell(share),
-            rest.len(),
-            if rest.len() == 1 { one } else { several }
-        );
-        page.line(&page.style.paint(Tone::Dim, &text));
-        // Many names together may hide a culprit that would rank higher.
-        let least = rows.get(SHOWN - 1).map_or(Nanos::ZERO, |row| row.total_ns);
-        let common = words::in_common(rest.iter().map(|row| (&row.subject, row.total_ns)));
-        if let Some((text, time)) = common
-            && rest.len() > 1
-            && time > least
-        {
-            page.line(&format!("{:>8}  {text}", ""));
-        }
-    }
+/// Those who took any time, those with most of it first.
+fn by_time<'r>(rows: impl IntoIterator<Item = &'r CulpritRow>) -> Vec<&'r CulpritRow> {
+    let mut all: Vec<&CulpritRow> = rows.into_iter().collect();
+    all.retain(|row| row.total_ns > Nanos::ZERO);
+    all.sort_by_key(|row| Reverse(row.total_ns));
+    all
 }
 
-/// A row's name, cut to the room beside its kind so that no other row has the same text.
-fn name_among(rows: &[CulpritRow], row: &CulpritRow, room: usize) -> String {
-    let room = room.saturating_sub(words::kind(&row.subject).len() + 1);
-    let of_kind = |other: &&CulpritRow| other.subject.kind() == row.subject.kind();
-    let others = rows
-        .iter()
-        .filter(of_kind)
-        .map(|other| words::name(&other.subject));
-    let others: Vec<_> = others.collect();
-    fit_apart(
-        &words::name(&row.subject),
-        others.iter().map(|name| &**name),
-        room,
-    )
+/// The rows of the `few` largest, and one that sums up the others.
+fn largest(all: &[&CulpritRow], few: usize) -> Vec<Row> {
+    let (shown, rest) = all.split_at(few.min(all.len()));
+    let shown_rows = shown.iter().map(|of| row(of));
+    shown_rows.chain(others(shown, rest)).collect()
 }
 
-/// `detailed`: the detail says more than the phrase, or it alone distinguishes this row. `explanation`: `None` if a row
-/// above has the same.
-fn culprit(
-    page: &mut Page,
-    row: &CulpritRow,
-    name: &str,
-    detailed: bool,
-    explanation: Option<String>,
-) {
-    let numbers = format!(
-        "{:>8} {:>10} {:>8} {:>8}  ",
-        percent_cell(row.share),
-        count(row.count),
-        row.mean_ns.to_string(),
-        row.max_ns.to_string()
-    );
-    let room = page.style.columns() - NAME;
-    let kind = words::kind(&row.subject);
-    let explained = row.subject.kind().is_explained();
-    let tone = if explained {
-        Tone::Strong
-    } else {
-        Tone::Warning
+/// The rows of all, of which short views show the largest.
+fn rows(culprits: &[CulpritRow]) -> Vec<Row> {
+    let all = by_time(culprits);
+    let aside = all.iter().skip(SHOWN).map(|of| Row {
+        aside: true,
+        ..row(of)
+    });
+    largest(&all, SHOWN).into_iter().chain(aside).collect()
+}
+
+fn row(of: &CulpritRow) -> Row {
+    let minor = of.share < EXPLAINED_FROM;
+    // The detail beside an explanation does not repeat it.
+    let detail = match minor {
+        true => words::row_detail(of),
+        false => words::row_further_detail(of),
     };
-    let mut line = format!("{numbers}{kind} {}", page.style.paint(tone, name));
-    // The detail stands beside the name if it fits completely, else it follows the phrase.
-    let used = kind.len() + 1 + unicode_width::UnicodeWidthStr::width(name);
-    // If the phrase appears here or above, the detail does not repeat it.
-    let explained_here = row.share >= EXPLAINED_FROM;
-    let detail = if explained_here {
-        words::row_further_detail
-    } else {
-        words::row_detail
+    let tone = match of.subject.kind().is_explained() {
+        true => Tone::Strong,
+        false => Tone::Warning,
     };
-    let detail = detail(row);
-    // The phrase of an unexplained class is sufficient.
-    let shows_detail = !detail.is_empty() && (detailed || explained);
-    let width = unicode_width::UnicodeWidthStr::width(detail.as_str());
-    // Small shares have no further lines: a cut detail distinguishes rows.
-    let left = room.saturating_sub(used + 2);
-    let beside =
-        shows_detail && (width <= left || (row.share < EXPLAINED_FROM && detailed && left > 8));
-    if beside {
-        line += &page
-            .style
-            .paint(Tone::Dim, &format!("  {}", fit(&detail, left)));
+    let name = Cell {
+        detail,
+        ..Cell::toned(words::kind_and_name(&of.subject), tone)
+            .with_link(Link::Culprit(of.subject.clone().into()))
+    };
+    let sender = of.sender.as_ref().map(|sender| sender_text(of, sender));
+    Row {
+        minor,
+        remarks: [words::row_explanation(of)]
+            .into_iter()
+            .chain(sender)
+            .collect(),
+        ..Row::from([
+            name,
+            percent_cell(of.share).into(),
+            of.total_ns.to_string().into(),
+            count(of.count).into(),
+            rate(of.per_sec).into(),
+            of.mean_ns.to_string().into(),
+            of.max_ns.to_string().into(),
+        ])
     }
-    page.line(&line);
-    if row.share < EXPLAINED_FROM {
-        return;
-    }
-    let mut phrase: Vec<String> = explanation.into_iter().collect();
-    let telling = matches!(
-        row.subject.kind(),
-        CulpritKind::Thread | CulpritKind::Kworker | CulpritKind::Irq
-    );
-    if !beside && (telling || detailed) && !detail.is_empty() {
-        phrase.push(detail);
-    }
-    phrase.extend(row.sender.as_ref().map(|sender| sender_text(row, sender)));
-    if phrase.is_empty() {
-        return;
-    }
-    for line in wrap(&phrase.join("; "), page.style.columns() - PHRASE)
-        .into_iter()
-        .take(PHRASE_LINES)
-    {
-        page.line(&format!(
-            "{}{}",
-            " ".repeat(PHRASE),
-            page.style.paint(Tone::Dim, &line)
-        ));
-    }
+}
+
+/// The sum of those left aside.
+fn others(shown: &[&CulpritRow], rest: &[&CulpritRow]) -> Option<Row> {
+    let total: Nanos = rest.iter().map(|row| row.total_ns).sum();
+    // Many names together may hide a culprit that would rank higher.
+    let least = shown.last().map_or(Nanos::ZERO, |row| row.total_ns);
+    let common = words::in_common(rest.iter().map(|row| (&row.subject, row.total_ns)));
+    let common = common.filter(|(_, time)| rest.len() > 1 && *time > least);
+    let detail = common.map_or_else(String::new, |(text, _)| text);
+    let share = percent_cell(rest.iter().map(|row| row.share).sum());
+    Row::rest(rest.len(), detail, [share, total.to_string()])
 }
 
 /// `woken by cron (pid 12, CPU 0), 12 of 40 times`; if not all triggers are known, `in all 12 known cases of 40`.
@@ -272,20 +211,6 @@ mod tests {
             mean_ns: Nanos(1),
             max_ns: Nanos(1),
         }
-    }
-
-    #[test]
-    fn names_that_would_be_cut_to_the_same_text_are_cut_apart() {
-        let of = |group: &str| {
-            row(Subject::Ipi(
-                format!("/system.slice/very-long-folder/{group}").into(),
-            ))
-        };
-        let rows = [of("inner"), of("outer"), row(Subject::Ipi("short".into()))];
-        let names: Vec<_> = rows.iter().map(|row| name_among(&rows, row, 20)).collect();
-        assert_eq!(names, ["../inner", "../outer", "short"]);
-        let alone = name_among(&rows[..1], &rows[0], 20);
-        assert_eq!(alone, "/system.slice/..");
     }
 
     #[test]

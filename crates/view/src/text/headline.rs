@@ -4,7 +4,7 @@ use super::{Page, cpus, over_time, short_cpus_text, unattributed, wakeup};
 use crate::cpus_because::stored_cpus_because;
 use crate::doubts::doubts_text;
 use crate::number::{count, moment, percent, rate, span, utc};
-use crate::style::{Tone, fit, tame};
+use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{ClockCosts, CpuSet, Nanos};
@@ -35,13 +35,38 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
     let run = &summary.run;
     let name = format!("{}  {}", tame(&run.label), tame(&run.id));
-    let rest = format!(
-        "   {} UTC   {}",
-        utc(run.started_realtime_ns),
-        tame(&run.hostname)
-    );
-    let rest = fit(&rest, page.style.columns().saturating_sub(name.len()));
-    page.line(&format!("{}{rest}", page.style.paint(Tone::Strong, &name)));
+    let rest = format!("{} UTC  {}", utc(run.started_realtime_ns), run.hostname);
+    page.name(&name, &rest);
+    page.prose(Some(Tone::Dim), 0, &facts(summary, cpus).join("; "));
+    if let Some(because) = &summary.probe.cpus_chosen_because {
+        page.prose(
+            Some(Tone::Dim),
+            0,
+            &format!(
+                "{} chosen: {}",
+                short_cpus_text(cpus),
+                stored_cpus_because(because)
+            ),
+        );
+    }
+    if run.killed {
+        page.prose(Some(Tone::Warning), 0, &killed(summary));
+    } else if run.interrupted {
+        let text = match run.planned_ns {
+            Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
+            planned => format!(
+                "ended before its time: {} of {}",
+                span(run.duration_ns),
+                span(planned)
+            ),
+        };
+        page.prose(Some(Tone::Warning), 0, &text);
+    }
+}
+
+/// What was measured, for how long and where.
+pub(crate) fn facts(summary: &RunSummary, cpus: &CpuSet) -> Vec<String> {
+    let run = &summary.run;
     let mut facts = vec![
         match cpus.is_empty() {
             true => words::probe(&summary.probe.kind),
@@ -75,31 +100,7 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             .map(|signature| format!("guest of {}", hypervisor(signature))),
     );
     facts.retain(|fact| !fact.is_empty());
-    page.prose(Some(Tone::Dim), 0, &facts.join("; "));
-    if let Some(because) = &summary.probe.cpus_chosen_because {
-        page.prose(
-            Some(Tone::Dim),
-            0,
-            &format!(
-                "{} chosen: {}",
-                short_cpus_text(cpus),
-                stored_cpus_because(because)
-            ),
-        );
-    }
-    if run.killed {
-        page.prose(Some(Tone::Warning), 0, &killed(summary));
-    } else if run.interrupted {
-        let text = match run.planned_ns {
-            Nanos(0) => format!("ended before its time, after {}", span(run.duration_ns)),
-            planned => format!(
-                "ended before its time: {} of {}",
-                span(run.duration_ns),
-                span(planned)
-            ),
-        };
-        page.prose(Some(Tone::Warning), 0, &text);
-    }
+    facts
 }
 
 /// That the recording was killed, and when.

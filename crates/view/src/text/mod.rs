@@ -3,7 +3,7 @@
 
 mod brief;
 mod cpus;
-mod culprits;
+pub(crate) mod culprits;
 pub(crate) mod headline;
 mod over_time;
 mod page;
@@ -12,13 +12,13 @@ mod percentiles;
 pub(crate) mod periods;
 pub(crate) mod price;
 pub(crate) mod threads;
-mod trust;
+pub(crate) mod trust;
 mod unattributed;
-mod wakeup;
-mod worst;
+pub(crate) mod wakeup;
+pub(crate) mod worst;
 
 pub use brief::{Next, Step, brief};
-pub(crate) use brief::{message_headline, messages};
+pub(crate) use brief::{cpus, message_headline, messages};
 pub(crate) use page::Page;
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
@@ -26,7 +26,7 @@ pub use periods::periods_table;
 pub use headline::unproven;
 
 use crate::lines::short_cpus_text;
-use crate::report::{Fact, Report};
+use crate::report::Report;
 use crate::style::Style;
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{CpuSet, ProbeKind};
@@ -85,13 +85,13 @@ fn followed(summary: &RunSummary, style: Style) -> Report {
     }
     periods::render(&mut page, summary);
     worst::render(&mut page, summary);
-    trust::of_followed(&mut page, summary);
+    trust::render(&mut page, summary);
     page.warnings(summary);
     page.into_report()
 }
 
 /// The measurement in sentences: those at the beginning of a report.
-pub(crate) fn verdict(summary: &RunSummary) -> Vec<Fact> {
+pub(crate) fn verdict(summary: &RunSummary) -> Report {
     let mut page = Page::new(Style::default());
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     let kind = ProbeKind::from_word(&summary.probe.kind);
@@ -105,18 +105,7 @@ pub(crate) fn verdict(summary: &RunSummary) -> Vec<Fact> {
         }
         _ => headline::stolen(&mut page, summary, &cpus),
     }
-    page.into_report().statements()
-}
-
-/// The basis of the verdicts, fact by fact.
-pub(crate) fn trust(summary: &RunSummary) -> Vec<Fact> {
-    let mut page = Page::new(Style::default());
-    match summary.probe.cpus.is_empty() {
-        true if !summary.passive.is_empty() => trust::of_watched(&mut page, summary),
-        true => trust::of_followed(&mut page, summary),
-        false => trust::render(&mut page, summary),
-    }
-    page.into_report().statements()
+    page.into_report()
 }
 
 /// The report on watched CPUs: their owners, and what was stolen by which culprits.
@@ -131,7 +120,7 @@ fn watched(summary: &RunSummary, style: Style) -> Report {
         culprits::render(&mut page, summary, attribution);
     }
     worst::render(&mut page, summary);
-    trust::of_watched(&mut page, summary);
+    trust::render(&mut page, summary);
     page.warnings(summary);
     page.into_report()
 }

@@ -1,6 +1,6 @@
 //! A report under construction, whose tables are laid out for a terminal.
 
-use crate::report::{Fact, Report, Table};
+use crate::report::{Report, Table};
 use crate::style::{Style, Tone};
 use jitterscope_analyze::RunSummary;
 
@@ -49,13 +49,8 @@ impl Page {
         self.report.indented(tone, indent, text);
     }
 
-    /// A name and what is known about it.
-    pub(crate) fn fact(&mut self, tone: Option<Tone>, name: &str, text: &str) {
-        self.report.fact(Fact {
-            name: name.into(),
-            tone,
-            text: text.into(),
-        });
+    pub(crate) fn append(&mut self, report: Report) {
+        self.report.append(report);
     }
 
     pub(crate) fn table(&mut self, table: Table) {
@@ -64,10 +59,7 @@ impl Page {
 
     /// What the reader must know, at the end of every report.
     pub(crate) fn warnings(&mut self, summary: &RunSummary) {
-        let all = summary.warnings.iter();
-        let all: Vec<String> = all
-            .map(|warning| crate::warnings::warning(&warning.warning))
-            .collect();
+        let all = crate::warnings::texts(summary);
         if !all.is_empty() {
             self.heading("WARNINGS", "");
             self.report.warnings(all);

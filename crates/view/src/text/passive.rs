@@ -29,7 +29,8 @@ pub(crate) fn cpus(page: &mut Page, summary: &RunSummary) {
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
     cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
     if cpus.len() > 1 {
-        table(page, &cpus);
+        page.heading("CPU BY CPU", "shares of the time that each was watched");
+        page.table(table(&cpus, ROWS));
     }
     for cpu in cpus.iter().take(BLOCKS) {
         block(page, summary, cpu);
@@ -132,12 +133,12 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary) {
     );
 }
 
-fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
-    page.heading("CPU BY CPU", "shares of the time that each was watched");
+/// The CPUs; `few` of them appear in short views.
+pub(super) fn table(cpus: &[&PassiveCpu], few: usize) -> Table {
     let row = |(at, cpu): (usize, &&PassiveCpu)| {
         let cell = |part: Nanos| Cell::from(percent_cell(share(part, cpu)));
         Row {
-            aside: at >= ROWS,
+            aside: at >= few,
             ..Row::from([
                 cpu.cpu.to_string().into(),
                 cell(cpu.running_ns),
@@ -153,7 +154,7 @@ fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
             ])
         }
     };
-    page.table(Table {
+    Table {
         title: "CPUs, those that lost most first".into(),
         columns: vec![
             Column::number("CPU"),
@@ -170,7 +171,8 @@ fn table(page: &mut Page, cpus: &[&PassiveCpu]) {
         ],
         rows: cpus.iter().enumerate().map(row).collect(),
         aside: "which lost less",
-    });
+        ..Table::default()
+    }
 }
 
 fn name(thread: &BelongingThread) -> String {

@@ -1,8 +1,10 @@
 //! Periodic stalls.
 
-use super::{Page, short_cpus_text};
+use super::Page;
 use crate::number::{count, percent_cell};
-use crate::style::{Style, Tone, fit, tame};
+use crate::report::{Cell, Column, Link, Report, Row, Table};
+use crate::style::{Style, Tone};
+use crate::timeline::{Noun, StallKind};
 use jitterscope_analyze::RunSummary;
 use jitterscope_analyze::periods::{PeriodRow, PeriodSummary, Regularity};
 use jitterscope_model::CpuSet;
@@ -11,6 +13,8 @@ use jitterscope_model::CpuSet;
 const FEW: usize = 6;
 /// Periods of one culprit on several CPUs with a smaller relative difference are one.
 const SAME: f64 = 0.002;
+/// The heading, and its remark.
+const HEADING: [&str; 2] = ["PERIODS", "stalls that come regularly"];
 
 /// A culprit's period, on all CPUs that show it.
 struct Merged<'r> {
@@ -24,15 +28,19 @@ struct Merged<'r> {
 
 pub(crate) fn render(page: &mut Page, summary: &RunSummary) {
     let asked = page.style.periods;
-    if let Some(periods) = &summary.periods {
-        if asked || !periods.rows.is_empty() {
-            table(page, periods, summary.probe.cpus.len() > 1);
+    let [heading, remark] = HEADING;
+    match &summary.periods {
+        Some(periods) if asked || !periods.rows.is_empty() => {
+            page.heading(heading, remark);
+            let few = if asked { usize::MAX } else { FEW };
+            let noun = StallKind::of_probe(&summary.probe.kind).noun();
+            page.append(report(periods, noun, summary.probe.cpus.len() > 1, few));
         }
-        return;
-    }
-    if asked {
-        page.heading("PERIODS", "");
-        page.prose(None, 2, not_looked_for(summary));
+        None if asked => {
+            page.heading(heading, "");
+            page.prose(None, 2, not_looked_for(summary));
+        }
+        _ => {}
     }
 }
 
@@ -52,47 +60,70 @@ pub(crate) fn not_looked_for(summary: &RunSummary) -> &'static str {
 /// Periods alone, each line within `style`'s width.
 #[must_use]
 pub fn periods_table(periods: &PeriodSummary, several_cpus: bool, style: Style) -> String {
-    let mut page = Page::new(Style {
-        periods: true,
-        ..style
-    });
-    table(&mut page, periods, several_cpus);
+    let mut page = Page::new(style);
+    let [heading, remark] = HEADING;
+    page.heading(heading, remark);
+    page.append(report(
+        periods,
+        StallKind::Gap.noun(),
+        several_cpus,
+        usize::MAX,
+    ));
     page.into_text()
 }
 
-fn table(page: &mut Page, periods: &PeriodSummary, several: bool) {
-    page.heading("PERIODS", "stalls that come regularly");
+/// The periods, of which short views show `few`.
+pub(crate) fn report(periods: &PeriodSummary, noun: Noun, several: bool, few: usize) -> Report {
+    let mut report = Report::default();
+    let many = noun.many;
     if periods.rows.is_empty() {
         let text = match periods.searched {
-            0 => "No culprit stalled a CPU ten times, which is the least to tell a period from."
-                .to_owned(),
-            n => format!("No significant period in {n} series of stalls, one a culprit and CPU."),
+            0 => format!("No culprit has ten {many}, which is the least to tell a period from."),
+            n => format!("No significant period in {n} series of {many}, one a culprit and CPU."),
         };
-        page.prose(None, 2, &text);
-        return remarks(page, periods, 0);
-    }
-    let merged = merged(&periods.rows);
-    let shown = if page.style.periods {
-        merged.len()
+        report.indented(None, 2, &text);
     } else {
-        FEW.min(merged.len())
-    };
-    page.line(
-        &page
-            .style
-            .paint(Tone::Dim, "    every  looked at  in step     hit  culprit"),
-    );
-    for (at, row) in merged[..shown].iter().enumerate() {
-        line(page, row, several);
-        // Once for all rows with it.
-        let last = merged[..shown]
-            .get(at + 1)
-            .is_none_or(|next| !same(next.first, row.first));
-        if let Some(known) = row.first.known.filter(|_| last) {
-            page.prose(Some(Tone::Dim), 9, &format!("the period of: {known}"));
-        }
+        let mut columns = vec![
+            Column::number("every"),
+            Column::text("culprit"),
+            Column::number("looked at"),
+            Column::number("in step"),
+            Column::number("hit"),
+        ];
+        columns.extend(several.then(|| Column::text("CPUs")));
+        let merged = merged(&periods.rows);
+        let rows = merged.iter().enumerate().map(|(at, of)| Row {
+            aside: at >= few,
+            ..row(of, many, several)
+        });
+        report.table(Table {
+            title: format!("{} that come regularly", noun.heading),
+            columns,
+            rows: rows.collect(),
+            remarks: "what is known",
+            aside: "which report --periods shows",
+        });
+        let text = format!(
+            "looked at: {many}, the first ones of each culprit. in step: of them, those in the same tenth of the \
+             period. hit: periods that have one. Tested against {many} that come at random, singly or in \
+             bursts: of {} such runs one would show any period.",
+            count((1.0 / periods.false_alarm).round() as u64)
+        );
+        report.indented(Some(Tone::Dim), 2, &text);
     }
-    remarks(page, periods, merged.len() - shown);
+    if periods.left_out > 0 {
+        let how = if few == usize::MAX {
+            ""
+        } else {
+            " (report --periods)"
+        };
+        let text = format!(
+            "{} series of those who stole less were not searched{how}.",
+            count(periods.left_out as u64)
+        );
+        report.indented(Some(Tone::Dim), 2, &text);
+    }
+    report
 }
 
 fn same(a: &PeriodRow, b: &PeriodRow) -> bool {
@@ -132,63 +163,37 @@ fn merged(rows: &[PeriodRow]) -> Vec<Merged<'_>> {
     merged
 }
 
-fn line(page: &mut Page, row: &Merged<'_>, several: bool) {
-    let first = row.first;
-    let numbers = format!(
-        "{:>9} {:>10} {:>8} {:>7}  ",
-        first.period_ns.to_string(),
-        count(row.stalls),
-        percent_cell(row.in_pulse as f64 / row.stalls.max(1) as f64),
-        percent_cell(row.hit),
-    );
-    let room = page.style.columns() - numbers.len();
+fn row(of: &Merged<'_>, many: &str, several: bool) -> Row {
+    let first = of.first;
     let culprit = match (&first.kind, &first.name) {
-        (Some(kind), Some(name)) => format!("{kind} {}", tame(name)),
-        _ => "all stalls".into(),
+        (Some(kind), Some(name)) => {
+            let name = format!("{kind} {name}");
+            Cell::toned(name.clone(), Tone::Strong).with_link(Link::Named(name))
+        }
+        _ => format!("all {many}").into(),
     };
-    let place = if several {
-        format!("  {}", fit(&short_cpus_text(&row.cpus), room / 2))
-    } else {
-        String::new()
+    let regularity = match first.regularity {
+        Regularity::Clocked => "clocked",
+        Regularity::Drifting => "drifting",
+        Regularity::Undecided => "",
     };
-    let drifts = match first.regularity {
-        Regularity::Drifting => "  drifting",
-        Regularity::Clocked | Regularity::Undecided => "",
-    };
-    let left = room.saturating_sub(place.len() + drifts.len());
-    let culprit = page.style.paint(Tone::Strong, &fit(&culprit, left));
-    page.line(&format!(
-        "{numbers}{culprit}{}",
-        page.style.paint(Tone::Dim, &format!("{drifts}{place}"))
-    ));
-}
-
-fn remarks(page: &mut Page, periods: &PeriodSummary, more: usize) {
-    if !periods.rows.is_empty() {
-        let text = format!(
-            "looked at: stalls, the first ones of each culprit. in step: of them, those in the same tenth of the \
-             period. hit: periods that have one. Tested against stalls that come at random, singly or in \
-             bursts: of {} such runs one would show any period.",
-            count((1.0 / periods.false_alarm).round() as u64)
-        );
-        page.prose(Some(Tone::Dim), 2, &text);
-    }
-    let mut hidden = Vec::new();
-    if more > 0 {
-        hidden.push(format!("{more} more"));
-    }
-    if periods.left_out > 0 {
-        hidden.push(format!(
-            "{} series of those who stole less were not searched",
-            count(periods.left_out as u64)
-        ));
-    }
-    if !hidden.is_empty() {
-        let how = if page.style.periods {
-            ""
-        } else {
-            " (report --periods)"
-        };
-        page.prose(Some(Tone::Dim), 2, &format!("{}{how}.", hidden.join("; ")));
+    let mut cells = vec![
+        first.period_ns.to_string().into(),
+        Cell {
+            detail: regularity.into(),
+            ..culprit
+        },
+        count(of.stalls).into(),
+        percent_cell(of.in_pulse as f64 / of.stalls.max(1) as f64).into(),
+        percent_cell(of.hit).into(),
+    ];
+    cells.extend(several.then(|| of.cpus.to_string().into()));
+    Row {
+        remarks: first
+            .known
+            .map(|known| format!("the period of: {known}"))
+            .into_iter()
+            .collect(),
+        ..Row::from(cells)
     }
 }

@@ -72,6 +72,7 @@ pub(super) fn table(threads: &[&ThreadAccount], shown: usize) -> Table {
         ],
         rows: threads.iter().enumerate().map(row).collect(),
         aside: "which lost less or never ran",
+        ..Table::default()
     }
 }
 
@@ -210,6 +211,7 @@ fn cpus(thread: &ThreadAccount) -> Table {
         ],
         rows: thread.cpus.iter().enumerate().map(row).collect(),
         aside: "where it ran less",
+        ..Table::default()
     }
 }
 
@@ -220,12 +222,15 @@ pub(super) fn instead(page: &mut Page, ran: &[RanInstead], title: String, head: 
         return;
     }
     let row = |(at, one): (usize, &RanInstead)| {
-        let detail = words::detail(&one.subject, one.threads);
-        let gap = if detail.is_empty() { "" } else { "  " };
+        let name = Cell {
+            detail: words::detail(&one.subject, one.threads),
+            ..words::kind_and_name(&one.subject).into()
+        };
         Row {
+            minor: true,
             aside: at >= INSTEAD,
             ..Row::from([
-                format!("{}{gap}{detail}", words::kind_and_name(&one.subject)).into(),
+                name,
                 count(one.count).into(),
                 one.min_ns.to_string().into(),
                 one.average_ns().to_string().into(),
@@ -246,6 +251,7 @@ pub(super) fn instead(page: &mut Page, ran: &[RanInstead], title: String, head: 
         ],
         rows: ran.iter().enumerate().map(row).collect(),
         aside: "which took less",
+        ..Table::default()
     });
 }
 

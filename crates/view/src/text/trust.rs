@@ -3,10 +3,11 @@
 use super::Page;
 use crate::lines::cpus_text;
 use crate::number::{bytes, count, percent, percent_down, rate};
+use crate::report::Report;
 use crate::sources::source_words;
 use crate::style::Tone;
-use jitterscope_analyze::{AttributionSummary, RunSummary, Trust, WakeupSummary};
-use jitterscope_model::{ClockKind, Nanos, RateSource, SourceStatus};
+use jitterscope_analyze::{AttributionSummary, RunSummary, SourceWords, Trust, WakeupSummary};
+use jitterscope_model::{ClockKind, Nanos, ProbeKind, RateSource, SourceStatus};
 
 /// The least share of events inside stalls at which the correlation is sound.
 pub(super) const SOUND: f64 = 0.999;
@@ -15,99 +16,75 @@ pub(super) const COVERED: f64 = 0.9999;
 
 /// What is said of figures that a killed recorder took with it.
 const KILLED: &str = "not known: the recorder was killed";
+/// What is not visible without a probe.
+const PASSIVE: &str = "not visible passively: the way into the kernel before a record and out of it after one, stalls without any \
+     record (hypervisor, firmware), and the time of page faults; 'record' with a probe measures those";
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("HOW FAR TO TRUST IT", "");
-    let trust = &summary.trust;
-    match &summary.wakeup {
-        _ if summary.run.killed => page.fact(None, "probe", KILLED),
-        Some(wakeup) => page.fact(None, "probe", &sleeper(wakeup, trust)),
-        None => probe(page, trust),
-    }
-    page.fact(None, "clock", &clock(summary));
-    if let Some(attribution) = &summary.attribution {
-        if attribution.stalls > 0 {
-            let what = if summary.wakeup.is_some() {
-                "lateness of late wake-ups"
-            } else {
-                "stalled time"
-            };
-            explained(page, what, attribution, trust);
-        }
-        // A sleeping probe lets other threads run between its wake-ups: the position of their events proves nothing.
-        if summary.wakeup.is_none() {
-            correlation(page, attribution, summary.probe.threshold_ns);
-        }
-    }
-    losses(page, summary);
-    page.fact(
-        trust.helpers_on_measured.then_some(Tone::Warning),
-        "own noise",
-        &noise(trust),
-    );
-    price(page, trust);
-    page.fact(None, "raw trace", &raw_trace(trust));
-    limited(page, summary);
+    page.append(report(summary));
 }
 
-fn limited(page: &mut Page, summary: &RunSummary) {
+/// The basis of the verdicts, fact by fact.
+pub(crate) fn report(summary: &RunSummary) -> Report {
+    let mut report = Report::default();
+    let trust = &summary.trust;
+    let probe = match ProbeKind::from_word(&summary.probe.kind) {
+        Some(ProbeKind::Attach | ProbeKind::Passive) => false,
+        _ => !summary.probe.cpus.is_empty(),
+    };
+    match &summary.wakeup {
+        _ if !probe && summary.passive.is_empty() => {}
+        _ if !probe => report.fact(None, "no probe", PASSIVE),
+        _ if summary.run.killed => report.fact(None, "probe", KILLED),
+        Some(wakeup) => report.fact(None, "probe", sleeper(wakeup, trust)),
+        None => spinner(&mut report, trust),
+    }
+    report.fact(None, "clock", clock(summary));
+    if let Some(attribution) = &summary.attribution {
+        if attribution.stalls > 0 {
+            let what = match summary.wakeup {
+                Some(_) => "lateness of late wake-ups",
+                None => "stalled time",
+            };
+            report.fact(None, "explained", explained(what, attribution, trust));
+        }
+        // A sleeping probe lets other threads run between its wake-ups: the position of their events proves nothing.
+        if probe && summary.wakeup.is_none() {
+            correlation(&mut report, attribution, summary.probe.threshold_ns);
+        }
+    }
+    losses(&mut report, summary);
+    let is_noisy = trust.helpers_on_measured.then_some(Tone::Warning);
+    report.fact(is_noisy, "own noise", noise(trust));
+    if let Some(price) = &trust.price {
+        report.fact(None, "tracing cost", super::price::text(price));
+    }
+    report.fact(None, "raw trace", raw_trace(trust));
+    limited(&mut report, summary);
+    report
+}
+
+/// The sources that were not there in full, what cannot be seen for it, and how to get it.
+fn limited(report: &mut Report, summary: &RunSummary) {
     let limited = summary
         .sources
         .iter()
         .filter(|source| source.status != SourceStatus::Available);
     for (at, source) in limited.enumerate() {
-        let words = source_words(&source.problems, &source.losses);
-        let loses = if words.loses.is_empty() {
-            String::new()
-        } else {
-            format!("; lost by it: {}", words.loses)
-        };
-        let text = format!(
-            "{} {}: {}{loses}",
-            source.name,
-            source.status.as_str(),
-            words.reason.trim_end_matches('.')
-        );
-        page.fact(None, if at == 0 { "sources" } else { "" }, &text);
+        let SourceWords { reason, loses, fix } = source_words(&source.problems, &source.losses);
+        let reason = reason.trim_end_matches('.');
+        let mut text = format!("{} {}: {reason}", source.name, source.status.as_str());
+        for (what, of) in [("lost by it", loses), ("to have it", fix)] {
+            if !of.is_empty() {
+                text += &format!("; {what}: {of}");
+            }
+        }
+        report.fact(None, if at == 0 { "sources" } else { "" }, text);
     }
 }
 
-/// The trust in a report on watched CPUs.
-pub(super) fn of_watched(page: &mut Page, summary: &RunSummary) {
-    page.heading("HOW FAR TO TRUST IT", "");
-    let text = "not visible passively: the way into the kernel before a record and out of it after one, \
-                stalls without any record (hypervisor, firmware), and the time of page faults; 'record' \
-                with a probe measures those";
-    page.fact(None, "no probe", text);
-    without_probe(page, summary);
-}
-
-/// The trust in a report on followed threads, without a probe's measurement.
-pub(super) fn of_followed(page: &mut Page, summary: &RunSummary) {
-    page.heading("HOW FAR TO TRUST IT", "");
-    without_probe(page, summary);
-}
-
-fn without_probe(page: &mut Page, summary: &RunSummary) {
-    let trust = &summary.trust;
-    page.fact(None, "clock", &clock(summary));
-    if let Some(attribution) = &summary.attribution
-        && attribution.stalls > 0
-    {
-        explained(page, "stalled time", attribution, trust);
-    }
-    losses(page, summary);
-    page.fact(
-        trust.helpers_on_measured.then_some(Tone::Warning),
-        "own noise",
-        &noise(trust),
-    );
-    price(page, trust);
-    page.fact(None, "raw trace", &raw_trace(trust));
-    limited(page, summary);
-}
-
-fn probe(page: &mut Page, trust: &Trust) {
+fn spinner(report: &mut Report, trust: &Trust) {
     let text = match (trust.floor_ns, trust.floor_ticks) {
         (Some(ns), Some(ticks)) => format!(
             "floor {ns} ({ticks} ticks), {} reads per second, {} of the time covered",
@@ -117,7 +94,7 @@ fn probe(page: &mut Page, trust: &Trust) {
         _ => "nothing was measured".into(),
     };
     let sound = trust.coverage.is_none_or(|coverage| coverage >= COVERED);
-    page.fact((!sound).then_some(Tone::Warning), "probe", &text);
+    report.fact((!sound).then_some(Tone::Warning), "probe", text);
 }
 
 /// The sleeping probe, and what it cannot show.
@@ -149,7 +126,7 @@ fn clock(summary: &RunSummary) -> String {
     )
 }
 
-fn explained(page: &mut Page, what: &str, attribution: &AttributionSummary, trust: &Trust) {
+fn explained(what: &str, attribution: &AttributionSummary, trust: &Trust) -> String {
     let mut text = format!("{} of the {what}", percent(attribution.explained_fraction));
     if trust.cost_samples > 0 {
         text += &format!(
@@ -159,12 +136,12 @@ fn explained(page: &mut Page, what: &str, attribution: &AttributionSummary, trus
             count(trust.cost_samples)
         );
     }
-    page.fact(None, "explained", &text);
+    text
 }
 
-fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nanos) {
+fn correlation(report: &mut Report, attribution: &AttributionSummary, threshold: Nanos) {
     let Some(inside) = attribution.events_in_gaps_fraction else {
-        return page.fact(
+        return report.fact(
             None,
             "correlation",
             "no kernel event was recorded on a measured CPU",
@@ -186,14 +163,14 @@ fn correlation(page: &mut Page, attribution: &AttributionSummary, threshold: Nan
             count(attribution.events_too_short)
         );
     }
-    page.fact(
+    report.fact(
         (inside < SOUND).then_some(Tone::Warning),
         "correlation",
-        &text,
+        text,
     );
 }
 
-fn losses(page: &mut Page, summary: &RunSummary) {
+fn losses(report: &mut Report, summary: &RunSummary) {
     let trust = &summary.trust;
     let mut parts = Vec::new();
     match (
@@ -201,7 +178,7 @@ fn losses(page: &mut Page, summary: &RunSummary) {
         trust.lost_records,
         trust.senders_dropped,
     ) {
-        (0, Some(0), 0) => return page.fact(None, "losses", "none"),
+        (0, Some(0), 0) => return report.fact(None, "losses", "none"),
         (_, None, _) => parts.push(format!("of kernel records {KILLED}")),
         _ => {}
     }
@@ -230,7 +207,7 @@ fn losses(page: &mut Page, summary: &RunSummary) {
             count(trust.senders_dropped)
         ));
     }
-    page.fact(Some(Tone::Warning), "losses", &parts.join("; "));
+    report.fact(Some(Tone::Warning), "losses", parts.join("; "));
 }
 
 fn noise(trust: &Trust) -> String {
@@ -264,12 +241,6 @@ fn noise(trust: &Trust) -> String {
         text += &format!("; {} of memory", bytes(peak));
     }
     text
-}
-
-fn price(page: &mut Page, trust: &Trust) {
-    if let Some(price) = &trust.price {
-        page.fact(None, "tracing cost", &super::price::text(price));
-    }
 }
 
 fn raw_trace(trust: &Trust) -> String {

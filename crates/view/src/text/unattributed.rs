@@ -2,8 +2,9 @@
 
 use super::Page;
 use crate::number::{count, percent};
+use crate::report::{Cell, Column, Row, Table};
 use crate::sources::source_words;
-use crate::style::{Tone, fit, pad};
+use crate::style::Tone;
 use crate::warnings;
 use jitterscope_analyze::{RunSummary, SourceWords};
 use jitterscope_model::{CounterTotal, Nanos, SourceStatus, Warning};
@@ -103,44 +104,31 @@ fn counters(page: &mut Page, summary: &RunSummary) {
         return;
     }
     counters.sort_by(|a, b| {
-        let of = |c: &jitterscope_model::CounterTotal| c.correlation.unwrap_or(-2.0);
+        let of = |c: &CounterTotal| c.correlation.unwrap_or(-2.0);
         of(b)
             .total_cmp(&of(a))
             .then(b.total.cmp(&a.total))
             .then(a.name.cmp(&b.name))
     });
-    page.line("");
-    page.prose(
-        None,
-        2,
-        "Counters that rose during the run, by correlation with the stolen time (no proof of cause):",
-    );
-    page.line(
-        &page
-            .style
-            .paint(Tone::Dim, "   cpu       rise  correlation  counter"),
-    );
-    let room = page.style.columns() - 33;
-    for counter in counters.iter().take(SHOWN) {
-        let correlation = counter
-            .correlation
-            .map_or_else(|| "-".into(), |r| format!("{r:+.2}"));
-        page.line(&format!(
-            "{:>6} {:>10} {correlation:>12}  {}",
-            counter.cpu,
-            count(counter.total),
-            fit(&counter.name, room)
-        ));
-    }
-    if counters.len() > SHOWN {
-        let text = pad(
-            &format!(
-                "{:>6} {} more (--json lists them)",
-                "",
-                counters.len() - SHOWN
-            ),
-            60,
-        );
-        page.line(&page.style.paint(Tone::Dim, &text));
-    }
+    let text = "Counters that rose during the run, by correlation with the stolen time (no proof of cause):";
+    page.prose(None, 2, text);
+    let row = |(at, counter): (usize, &&CounterTotal)| Row {
+        aside: at >= SHOWN,
+        ..Row::from([
+            counter.name.as_str().into(),
+            counter.cpu.to_string().into(),
+            count(counter.total).into(),
+            Cell::known(counter.correlation.map(|r| format!("{r:+.2}"))),
+        ])
+    };
+    page.table(Table {
+        title: "Counters that rose".into(),
+        columns: [Column::text("counter")]
+            .into_iter()
+            .chain(Column::numbers(["cpu", "rise", "correlation"]))
+            .collect(),
+        rows: counters.iter().enumerate().map(row).collect(),
+        aside: "which --json lists",
+        ..Table::default()
+    });
 }

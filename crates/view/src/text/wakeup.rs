@@ -2,13 +2,15 @@
 
 use super::{FEW_CPUS, Page, short_cpus_text};
 use crate::ended::ended_early;
-use crate::number::{count, moment, percent, percent_cell, span};
-use crate::style::{Tone, tame};
+use crate::number::{count, moment, percent, percent_cell, span, times};
+use crate::report::{Cell, Column, Report, Row, Table};
+use crate::style::Tone;
 use crate::words;
 use jitterscope_analyze::{
     FineNanos, IdleControl, Lateness, Percentiles, PhaseRow, RunSummary, WakeupCpu, WakeupSummary,
 };
 use jitterscope_model::{CpuSet, Nanos, Phase};
+use std::cmp::Reverse;
 
 /// The number of CPUs shown of many.
 const WORST_CPUS: usize = 8;
@@ -108,14 +110,6 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSum
     }
 }
 
-fn times(n: u64) -> String {
-    if n == 1 {
-        "once".into()
-    } else {
-        format!("{} times", count(n))
-    }
-}
-
 fn worst(page: &mut Page, summary: &RunSummary, several: bool) {
     let Some(stall) = summary.worst.first() else {
         return;
@@ -180,147 +174,158 @@ fn times_as(ratio: f64) -> String {
     }
 }
 
-/// One row for each CPU, the worst first if not all are shown.
+/// One row for each CPU, the worst first if there are many.
 pub(super) fn table(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
-    if wakeup.cpus.len() < 2 {
+    let all = wakeup.cpus.len();
+    if all < 2 {
         return;
     }
+    let few = if page.style.all_cpus { all } else { WORST_CPUS };
+    page.heading(
+        "CPUS",
+        if all > FEW_CPUS {
+            "the worst first"
+        } else {
+            ""
+        },
+    );
+    page.append(cpus(summary, wakeup, few));
+}
+
+/// The CPUs; of many, short views show the `few` worst.
+pub(crate) fn cpus(summary: &RunSummary, wakeup: &WakeupSummary, few: usize) -> Report {
     let mut cpus: Vec<&WakeupCpu> = wakeup.cpus.iter().collect();
-    let all = cpus.len();
+    let (all, measured) = (cpus.len(), measured(wakeup).len());
+    let shown = match all > FEW_CPUS {
+        true => few.saturating_add(all - measured),
+        false => all,
+    };
     // The control first: the reader compares the others with it.
-    cpus.sort_by_key(|cpu| !cpu.idle_control);
-    let controls = all - measured(wakeup).len();
-    let shown = if all > FEW_CPUS && !page.style.all_cpus {
-        (WORST_CPUS + controls).min(all)
-    } else {
-        all
-    };
-    if all > FEW_CPUS {
-        cpus.sort_by_key(|cpu| {
-            (
-                !cpu.idle_control,
-                std::cmp::Reverse(cpu.lateness.max_ns),
-                cpu.cpu,
-            )
+    cpus.sort_by_key(|cpu| {
+        let worst = (all > FEW_CPUS).then_some(Reverse(cpu.lateness.max_ns));
+        (!cpu.idle_control, worst, cpu.cpu)
+    });
+    let row = |(at, cpu): (usize, &&WakeupCpu)| {
+        let of = summary.probe.cpus.iter().find(|one| one.cpu == cpu.cpu);
+        let ended = of.and_then(|of| Some((of.ended_early.as_ref()?, of.measured_ns)));
+        let ended = ended.map(|(why, after)| {
+            format!("ended early, after {}: {}", span(after), ended_early(why))
         });
-        let remark = if shown < all {
-            format!("the {WORST_CPUS} worst of {}", all - controls)
-        } else {
-            "the worst first".into()
-        };
-        page.heading("CPUS", &remark);
-    } else {
-        page.heading("CPUS", "");
-    }
-    let head = "     cpu   wake-ups  missed    late      min     mean       99     99.9      max";
-    page.line(&page.style.paint(Tone::Dim, head));
-    let known = |n: Option<u64>| n.map_or_else(|| "-".into(), count);
-    let row = |name: String, of: &Lateness| {
-        format!(
-            "{name:>8}{:>11}{:>8}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}",
-            known(of.wakeups),
-            known(of.missed),
-            count(of.late),
-            whole(of.min_ns),
-            fine(of.mean_ns),
-            fine(of.percentiles_ns.get("99").copied().flatten()),
-            fine(of.percentiles_ns.get("99.9").copied().flatten()),
-            whole(of.max_ns),
-        )
-    };
-    for cpu in cpus.into_iter().take(shown) {
-        let name = if cpu.idle_control {
-            format!("idle {}", cpu.cpu)
-        } else {
-            cpu.cpu.to_string()
-        };
-        page.line(&row(name, &cpu.lateness));
-        let ended = summary.probe.cpus.iter().find(|one| one.cpu == cpu.cpu);
-        if let Some((why, after)) =
-            ended.and_then(|one| Some((one.ended_early.as_ref()?, one.measured_ns)))
-        {
-            page.prose(
-                Some(Tone::Warning),
-                8,
-                &format!("ended early, after {}: {}", span(after), ended_early(why)),
-            );
+        Row {
+            aside: at >= shown,
+            remarks: ended.into_iter().collect(),
+            ..lateness(&name(cpu), &cpu.lateness)
         }
+    };
+    let mut rows: Vec<Row> = cpus.iter().enumerate().map(row).collect();
+    if measured > 1 {
+        rows.push(lateness("all", &wakeup.total).total());
     }
-    if measured(wakeup).len() > 1 {
-        page.line(
-            &page
-                .style
-                .paint(Tone::Strong, row("all".into(), &wakeup.total).trim_end()),
-        );
-    }
+    let heads = [
+        "wake-ups", "missed", "late", "min", "mean", "99", "99.9", "max",
+    ];
+    let mut report = Report::default();
+    report.table(Table {
+        title: "CPUs".into(),
+        columns: [Column::text("cpu")]
+            .into_iter()
+            .chain(Column::numbers(heads))
+            .collect(),
+        rows,
+        aside: "which were less late",
+        ..Table::default()
+    });
     if wakeup.idle_control.is_some() {
-        page.prose(
-            Some(Tone::Dim),
-            2,
-            "idle: measured only to compare with, and in no sum.",
-        );
+        let text = "idle: measured only to compare with, and in no sum.";
+        report.indented(Some(Tone::Dim), 2, text);
+    }
+    report
+}
+
+fn name(cpu: &WakeupCpu) -> String {
+    match cpu.idle_control {
+        true => format!("idle {}", cpu.cpu),
+        false => cpu.cpu.to_string(),
     }
 }
 
-fn whole(ns: Option<Nanos>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| ns.to_string())
-}
-
-fn fine(ns: Option<FineNanos>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| ns.to_string())
+fn lateness(name: &str, of: &Lateness) -> Row {
+    let level = |level: &str| Cell::known(of.percentiles_ns.get(level).copied().flatten());
+    Row::from([
+        name.into(),
+        Cell::known(of.wakeups.map(count)),
+        Cell::known(of.missed.map(count)),
+        count(of.late).into(),
+        Cell::known(of.min_ns),
+        Cell::known(of.mean_ns),
+        level("99"),
+        level("99.9"),
+        Cell::known(of.max_ns),
+    ])
 }
 
 pub(super) fn percentiles(page: &mut Page, wakeup: &WakeupSummary) {
-    if wakeup.total.max_ns.is_none() {
-        return;
+    if wakeup.total.max_ns.is_some() {
+        page.heading("LATENESS", "");
+        page.append(both(wakeup));
     }
-    page.heading("LATENESS", "");
-    let mut head = " ".repeat(15);
-    for name in ["min", "mean"].into_iter().chain(NAMES).chain(["max"]) {
-        head += &format!("{name:>8}");
-    }
-    page.line(&page.style.paint(Tone::Dim, &head));
+}
+
+/// The percentiles of lateness, plain and corrected; of many CPUs, short views show the sum.
+pub(crate) fn both(wakeup: &WakeupSummary) -> Report {
     let few = wakeup.cpus.len() <= FEW_CPUS;
-    for cpu in wakeup.cpus.iter().filter(|cpu| few || cpu.idle_control) {
-        let name = if cpu.idle_control {
-            format!("idle{}", cpu.cpu)
-        } else {
-            cpu.cpu.to_string()
-        };
-        block(page, &name, &cpu.lateness);
+    let mut rows = Vec::new();
+    if wakeup.cpus.len() > 1 {
+        rows.extend(plain_and_corrected("all", &wakeup.total));
     }
-    if !few {
-        block(page, "all", &wakeup.total);
+    for cpu in &wakeup.cpus {
+        let of_cpu = plain_and_corrected(&name(cpu), &cpu.lateness);
+        rows.extend(of_cpu.map(|row| Row {
+            aside: !few && !cpu.idle_control,
+            ..row
+        }));
     }
+    let heads = ["min", "mean"].into_iter().chain(NAMES).chain(["max"]);
+    let mut report = Report::default();
+    report.table(Table {
+        title: "Lateness of wake-ups".into(),
+        columns: [Column::text("cpu"), Column::text("counted")]
+            .into_iter()
+            .chain(Column::numbers(heads))
+            .collect(),
+        rows,
+        aside: "of single CPUs",
+        ..Table::default()
+    });
     let text = "plain: each wake-up as it was, as cyclictest counts. corrected: deadlines that were slept \
                 through count too, each late by what was left (coordinated omission), as jHiccup counts. \
                 - where fewer than ten lie above.";
-    page.prose(Some(Tone::Dim), 2, text);
+    report.indented(Some(Tone::Dim), 2, text);
+    report
 }
 
-fn block(page: &mut Page, cpu: &str, of: &Lateness) {
-    let rows: [(&str, Option<FineNanos>, &Percentiles); 2] = [
-        ("plain", of.mean_ns, &of.percentiles_ns),
-        (
+fn plain_and_corrected(cpu: &str, of: &Lateness) -> [Row; 2] {
+    let row = |counted: &str, mean: Option<FineNanos>, percentiles: &Percentiles| {
+        let mut row: Vec<Cell> = vec![
+            cpu.into(),
+            counted.into(),
+            Cell::known(of.min_ns),
+            Cell::known(mean),
+        ];
+        row.extend(NAMES.map(|level| Cell::known(percentiles.get(level).copied().flatten())));
+        row.push(Cell::known(of.max_ns));
+        Row::from(row)
+    };
+    [
+        row("plain", of.mean_ns, &of.percentiles_ns),
+        row(
             "corrected",
             of.corrected_mean_ns,
             &of.corrected_percentiles_ns,
         ),
-    ];
-    for (name, mean, percentiles) in rows {
-        let mut line = format!("{:>5} {name:<9}", if name == "plain" { cpu } else { "" });
-        line += &format!("{:>8}{:>8}", whole(of.min_ns), fine(mean));
-        for percentile in NAMES {
-            line += &format!(
-                "{:>8}",
-                fine(percentiles.get(percentile).copied().flatten())
-            );
-        }
-        page.line(&(line + &format!("{:>8}", whole(of.max_ns))));
-    }
+    ]
 }
 
-/// The phases of the lateness.
 pub(super) fn phases(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     if wakeup.phases.is_empty() {
         return;
@@ -331,34 +336,58 @@ pub(super) fn phases(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSumma
         summary.probe.threshold_ns
     );
     page.heading("WHERE THE LATENESS WENT", &remark);
-    page.line(
-        &page
-            .style
-            .paint(Tone::Dim, "   share   wake-ups     mean      max  phase"),
+    page.append(where_it_went(summary, wakeup));
+}
+
+/// The phases of the lateness, and those of the idle control.
+pub(crate) fn where_it_went(summary: &RunSummary, wakeup: &WakeupSummary) -> Report {
+    let late = format!(
+        "What wake-ups of {} or more late were spent on",
+        summary.probe.threshold_ns
     );
-    for row in &wakeup.phases {
-        phase(page, row);
+    let mut report = Report::default();
+    report.rows(phases_of(late, &wakeup.phases));
+    if let Some(control) = &wakeup.idle_control {
+        let title = format!("The same of idle CPU {}, to compare with", control.cpu);
+        if !control.phases.is_empty() {
+            report.heading(&title);
+        }
+        report.rows(phases_of(title, &control.phases));
+    }
+    report
+}
+
+fn phases_of(title: String, phases: &[PhaseRow]) -> Table {
+    let row = |row: &PhaseRow| {
+        let phase = Cell {
+            detail: meaning(&row.phase).into(),
+            ..Cell::toned(row.phase.as_str(), Tone::Strong)
+        };
+        Row::from([
+            phase,
+            percent_cell(row.share).into(),
+            row.total_ns.to_string().into(),
+            count(row.count).into(),
+            row.mean_ns.to_string().into(),
+            row.max_ns.to_string().into(),
+        ])
+    };
+    Table {
+        title,
+        columns: vec![
+            Column::text("phase"),
+            Column::number("share"),
+            Column::number("total").of_pages(),
+            Column::number("wake-ups"),
+            Column::number("mean"),
+            Column::number("max"),
+        ],
+        rows: phases.iter().map(row).collect(),
+        ..Table::default()
     }
 }
 
-fn phase(page: &mut Page, row: &PhaseRow) {
-    let numbers = format!(
-        "{:>8} {:>10} {:>8} {:>8}  ",
-        percent_cell(row.share),
-        count(row.count),
-        row.mean_ns.to_string(),
-        row.max_ns.to_string()
-    );
-    let name = format!("{:<15}", tame(row.phase.as_str()));
-    let meaning = meaning(&row.phase);
-    page.line(&format!(
-        "{numbers}{}  {}",
-        page.style.paint(Tone::Strong, &name),
-        page.style.paint(Tone::Dim, meaning)
-    ));
-}
-
-/// The meaning of a phase; at most 24 columns, to fit beside the numbers.
+/// The meaning of a phase.
 fn meaning(phase: &Phase) -> &'static str {
     match phase {
         Phase::LateTimer => "no interrupt yet",

@@ -2,7 +2,7 @@
 
 use super::sender::id;
 use super::verdicts;
-use crate::style::{fit_apart, tame};
+use crate::style::tame;
 use jitterscope_analyze::{Common, CulpritRow, KnownName, RecorderThread, common};
 use jitterscope_model::{
     About, CulpritKind, Meanwhile, Nanos, Phase, Quota, SchedClass, Subject, SumRow, Task,
@@ -15,7 +15,7 @@ pub(crate) fn kind_and_name(subject: &Subject) -> String {
 }
 
 /// Its kind. That another thread ran during a quota's time is in the name.
-pub(crate) fn kind(subject: &Subject) -> String {
+fn kind(subject: &Subject) -> String {
     match subject.kind() {
         CulpritKind::QuotaBeside => CulpritKind::Quota.as_str().to_owned(),
         _ => tame(subject.kind_word()),
@@ -75,26 +75,6 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
     })
 }
 
-/// A quota with the name of its control group cut to `width` columns, so that it differs from those of the `others`.
-pub(crate) fn group_apart<'s>(
-    subject: &Subject,
-    others: impl IntoIterator<Item = &'s Subject>,
-    width: usize,
-) -> Subject {
-    let Subject::Quota(quota) = subject else {
-        return subject.clone();
-    };
-    let group = |other: &'s Subject| match other {
-        Subject::Quota(quota) => Some(&*quota.cgroup),
-        _ => None,
-    };
-    let others = others.into_iter().filter_map(group);
-    Subject::Quota(Quota {
-        cgroup: fit_apart(&quota.cgroup, others, width).into(),
-        ..quota.clone()
-    })
-}
-
 /// The [`detail`] of a table row, and whether it covers very many names.
 pub(crate) fn row_detail(row: &CulpritRow) -> String {
     with_names(row, detail(&row.subject, row.threads))
@@ -125,7 +105,7 @@ pub(crate) fn in_common<'a>(
 }
 
 /// The [`detail`] beside [`explain`]: an explained verdict needs no further text beside its name.
-pub(crate) fn further_detail(subject: &Subject, threads: u64) -> String {
+fn further_detail(subject: &Subject, threads: u64) -> String {
     match subject {
         Subject::Verdict(verdict, About::Nothing) if verdicts::explanation(*verdict).is_some() => {
             String::new()

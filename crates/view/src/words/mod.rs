@@ -8,8 +8,8 @@ mod timeline;
 mod verdicts;
 
 pub(crate) use culprit::{
-    detail, explain, further_detail, group_apart, in_common, kind, kind_and_name, name,
-    phase_and_name, row_detail, row_explanation, row_further_detail,
+    detail, explain, in_common, kind_and_name, name, phase_and_name, row_detail, row_explanation,
+    row_further_detail,
 };
 pub(crate) use probe::probe;
 pub(crate) use sender::{ENDED, sender_name, sender_verb, sent_from};

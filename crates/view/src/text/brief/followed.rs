@@ -22,7 +22,7 @@ pub(super) fn render<'a>(
     summary
         .attribution
         .as_ref()
-        .and_then(|attribution| Ranking::of_culprits(summary, attribution))
+        .map(|attribution| Ranking::Culprits(summary, attribution))
 }
 
 /// Time in an unknown state.

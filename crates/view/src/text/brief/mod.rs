@@ -125,7 +125,7 @@ pub fn brief(summary: &RunSummary, next: &Next, style: Style) -> String {
         let room = screen.saturating_sub(taken(&head) + taken(&foot));
         let needed = ranking
             .as_ref()
-            .map_or(0, |ranking| ranking.needed(!layout.squeezed));
+            .map_or(0, |ranking| ranking.needed(!layout.squeezed, style));
         let given = if layout.squeezed {
             room.min(needed)
         } else {
@@ -199,7 +199,7 @@ fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>>
     }
     several(page, summary);
     match &summary.attribution {
-        Some(attribution) => Ranking::of_culprits(summary, attribution),
+        Some(attribution) => Some(Ranking::Culprits(summary, attribution)),
         None => {
             unattributed::reason(page, summary);
             None
@@ -207,7 +207,8 @@ fn measured<'a>(page: &mut Page, summary: &'a RunSummary) -> Option<Ranking<'a>>
     }
 }
 
-fn cpus(summary: &RunSummary) -> CpuSet {
+/// The measured or watched CPUs.
+pub(crate) fn cpus(summary: &RunSummary) -> CpuSet {
     match &summary.wakeup {
         Some(sleeper) => wakeup::measured(sleeper),
         None if !summary.passive.is_empty() => summary.passive.iter().map(|cpu| cpu.cpu).collect(),

@@ -2,6 +2,7 @@
 
 use super::{Layout, Ranking};
 use crate::number::count;
+use crate::report::{Cell, Column, Row, Table};
 use crate::style::Tone;
 use crate::text::Page;
 use jitterscope_analyze::{Blame, BlameLevel, ConsumerSummary, PipelineSummary, RunSummary};
@@ -14,9 +15,8 @@ pub(super) fn render<'a>(
     layout: Layout,
 ) -> Option<Ranking<'a>> {
     headline(page, summary, pipeline);
-    page.line("");
     if layout.rows > 0 {
-        table(page, pipeline);
+        page.table(table(pipeline));
         if layout.remarks {
             page.prose(None, 0, &omission(pipeline));
         }
@@ -42,7 +42,7 @@ pub(super) fn render<'a>(
     let consumer = slowest(pipeline)?;
     let blame = pipeline.held_up(consumer.role)?;
     page.prose(None, 0, &format!("What {} were made of:", messages(blame)));
-    Ranking::of_blame(blame)
+    Some(Ranking::Blame(blame))
 }
 
 /// The messages with known delays: the accumulator's messages above a time, and how many have a row.
@@ -75,39 +75,21 @@ fn slowest(pipeline: &PipelineSummary) -> Option<&ConsumerSummary> {
 }
 
 /// The message times of each consumer.
-fn table(page: &mut Page, pipeline: &PipelineSummary) {
-    let cells = |cells: [&str; 5]| {
-        let [name, columns @ ..] = cells;
-        columns.iter().fold(format!("{name:<32}"), |line, cell| {
-            line + &format!("{cell:>10}")
-        })
-    };
-    page.line(&page.style.paint(
-        Tone::Dim,
-        &cells([
-            "a message reached the",
-            "50 %",
-            "99 %",
-            "99.99 %",
-            "at most",
-        ]),
-    ));
-    for consumer in &pipeline.consumers {
+fn table(pipeline: &PipelineSummary) -> Table {
+    let row = |consumer: &ConsumerSummary| {
         let times = &consumer.from_intended;
-        let at = |name: &str| {
-            times
-                .supported(name)
-                .map_or_else(|| "-".into(), |time: Nanos| time.to_string())
-        };
-        let name = format!("  {} after", consumer.role);
-        let line = cells([
-            &name,
-            &at("50"),
-            &at("99"),
-            &at("99.99"),
-            &times.max_ns.to_string(),
-        ]);
-        page.line(&page.style.paint(Tone::Strong, &line));
+        let name = Cell::toned(format!("{} after", consumer.role), Tone::Strong);
+        let levels = ["50", "99", "99.99"].map(|level| Cell::known(times.supported(level)));
+        let [half, most, far] = levels;
+        Row::from([name, half, most, far, times.max_ns.to_string().into()])
+    };
+    let heads = ["50 %", "99 %", "99.99 %", "at most"];
+    let columns = [Column::text("a message reached the")].into_iter();
+    Table {
+        title: "Messages by time".into(),
+        columns: columns.chain(Column::numbers(heads)).collect(),
+        rows: pipeline.consumers.iter().map(row).collect(),
+        ..Table::default()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Watched CPUs: their owners, how much was stolen from them, and the worst stall.
 
 use super::Ranking;
-use crate::number::{percent, percent_cell};
-use crate::style::{Tone, fit, tame};
+use crate::number::percent;
+use crate::style::{Tone, tame};
 use crate::text::{Page, passive};
 use jitterscope_analyze::RunSummary;
 use jitterscope_model::{Nanos, PassiveCpu};
@@ -25,23 +25,15 @@ pub(super) fn render<'a>(
     match cpus.as_slice() {
         [one] => belongs(page, one),
         _ if rows == 0 => {}
-        several => table(page, several, rows),
+        several => page.table(passive::table(several, rows)),
     }
-    let more = cpus.len().saturating_sub(rows);
-    let more = (more > 0 && rows > 0).then(|| format!("{more} more, which lost less"));
-    let tone = if unknown.is_some() {
-        Tone::Warning
-    } else {
-        Tone::Dim
-    };
-    let rest: Vec<String> = more.into_iter().chain(unknown).collect();
-    if !rest.is_empty() {
-        page.prose(Some(tone), 2, &rest.join("; "));
+    if let Some(unknown) = unknown {
+        page.prose(Some(Tone::Warning), 2, &unknown);
     }
     summary
         .attribution
         .as_ref()
-        .and_then(|attribution| Ranking::of_culprits(summary, attribution))
+        .map(|attribution| Ranking::Culprits(summary, attribution))
 }
 
 /// The owner of the CPU, and its time.
@@ -84,25 +76,4 @@ fn belongs(page: &mut Page, cpu: &PassiveCpu) {
         ),
     };
     page.prose(None, 0, &text);
-}
-
-/// The CPUs that lost most.
-fn table(page: &mut Page, cpus: &[&PassiveCpu], rows: usize) {
-    page.line("");
-    let head = "  cpu   running   stolen   beside     idle    worst  owner";
-    page.line(&page.style.paint(Tone::Dim, head));
-    for cpu in cpus.iter().take(rows) {
-        let cell = |part: Nanos| percent_cell(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);
-        let numbers = format!(
-            "{:>5}  {:>8} {:>8} {:>8} {:>8} {:>8}  ",
-            cpu.cpu.to_string(),
-            cell(cpu.running_ns),
-            cell(cpu.stolen_ns()),
-            cell(cpu.beside_ns),
-            cell(cpu.idle_ns),
-            cpu.longest_ns.to_string(),
-        );
-        let room = page.style.columns().saturating_sub(numbers.len());
-        page.line(&format!("{numbers}{}", fit(&passive::names(cpu), room)));
-    }
 }
