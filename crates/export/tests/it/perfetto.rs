@@ -5,8 +5,8 @@ use crate::perfetto_reader::{self as perfetto, Event, Note, Slice, Trace, number
 
 use jitterscope_export::{Destination, Pace, export_redacted, export_run};
 use jitterscope_model::{
-    Attribution, Delivery, EventKind, KernelEvent, RawPage, Row, RunFacts, Stall, StallId, Ticks,
-    TraceRole,
+    Attribution, Comm, Delivery, EventKind, KernelEvent, RawPage, Row, RunFacts, Stall, StallId,
+    Ticks, TraceRole,
 };
 use jitterscope_source::{Decoder, TraceContext};
 use jitterscope_store::{RunReader, StoredPage, TracePiece};
@@ -375,11 +375,21 @@ fn a_redacted_trace_has_no_name_and_no_kernel_event() {
             .any(|r| r.contains("they hold names")),
         "{delivery:?}"
     );
-    let trace = perfetto::read(&std::fs::read(path).unwrap());
+    let file = std::fs::read(path).unwrap();
+    let trace = perfetto::read(&file);
     assert!(trace.events.is_empty());
     assert_eq!(trace.slices.len(), stored_stalls(&run).len());
-    let named = |slice: &Slice| slice.inside.iter().any(|part| part.name == "thread cc1");
-    assert!(!trace.slices.iter().any(named));
+    let has = |name: &str| file.windows(name.len()).any(|at| at == name.as_bytes());
+    let events = stored_events(&run);
+    for name in ["rustc", "python3"] {
+        let named = |event: &KernelEvent| match &event.kind {
+            EventKind::SchedSwitch { next, .. } => next.comm == Comm::new(name),
+            _ => false,
+        };
+        assert!(events.iter().any(named), "the run has {name}");
+        assert!(!has(name), "the file does not");
+    }
+    assert!(has("thread-1"));
 }
 
 /// As a recording passes them: pages before their description.
