@@ -84,7 +84,7 @@ fn more_is_allowed_to_who_is_trusted() {
     let read = || RunReader::open(&run)?.trace_context::<Vec<String>>();
     let error = read().unwrap_err();
     assert!(
-        matches!(error, StoreError::Memory { mib: 16, .. }),
+        matches!(error, StoreError::Memory { mib: 8, .. }),
         "{error}"
     );
     jitterscope_store::allow_memory(256 << 20);
