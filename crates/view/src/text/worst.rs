@@ -42,9 +42,11 @@ pub(crate) fn report(summary: &RunSummary, few: usize) -> Report {
         false => "",
     };
     let messages = ProbeKind::from_word(&summary.probe.kind) == Some(ProbeKind::Pipeline);
-    // Only a message's reader is not obvious from the rest of the report.
+    // On a terminal, only the readers of messages are not obvious from the rest of the report.
+    let several = worst.iter().any(|stall| stall.victim != worst[0].victim);
     let victim = match messages {
-        true => Column::text("message of"),
+        true if several => Column::text("message of"),
+        true => Column::text("message of").of_pages(),
         false => Column::text("whose").of_pages(),
     };
     let rows = worst.iter().enumerate().map(|(at, stall)| Row {
