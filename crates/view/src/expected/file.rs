@@ -55,32 +55,33 @@ fn did_you_mean(similar: &[&str]) -> String {
 /// could not be read is a comment.
 #[must_use]
 pub fn written(facts: &[MachineFact]) -> String {
-    let mut out = format!("{HEAD}{VERSION} = {CURRENT}\n");
-    let tables: [(&str, fn(&MachineFact) -> Option<&str>); 2] = [
-        (MACHINE, |fact| {
-            let declared = fact.class != DifferenceClass::Informational && knob(fact).is_none();
-            declared.then_some(fact.what.as_str())
-        }),
-        (OF_KNOBS, knob),
-    ];
-    for (table, key) in tables {
-        let _ = write!(out, "\n[{table}]\n");
-        for fact in facts {
-            let Some(key) = key(fact) else {
-                continue;
-            };
-            let key = quoted(key);
-            match &fact.value {
-                MachineValue::Absent => {}
-                value if is_known(value) => {
-                    if fact.what == BOOT_LINE {
-                        out += "# Without what names this host's disks and addresses.\n";
-                    }
-                    let _ = writeln!(out, "{key} = {}", quoted(&words(fact)));
+    let is_declared =
+        |fact: &&MachineFact| fact.class != DifferenceClass::Informational && knob(fact).is_none();
+    let machine = facts.iter().filter(is_declared);
+    let machine = machine.map(|fact| (fact.what.as_str(), fact));
+    let knobs = facts.iter().filter_map(|fact| Some((knob(fact)?, fact)));
+    format!(
+        "{HEAD}{VERSION} = {CURRENT}\n{}{}",
+        table(MACHINE, machine),
+        table(OF_KNOBS, knobs)
+    )
+}
+
+/// A table of the file, with a line for each key and its fact.
+fn table<'f>(name: &str, facts: impl Iterator<Item = (&'f str, &'f MachineFact)>) -> String {
+    let mut out = format!("\n[{name}]\n");
+    for (key, fact) in facts {
+        let key = quoted(key);
+        match &fact.value {
+            MachineValue::Absent => {}
+            value if is_known(value) => {
+                if fact.what == BOOT_LINE {
+                    out += "# Without what names this host's disks and addresses.\n";
                 }
-                _ => {
-                    let _ = writeln!(out, "# {key} could not be read");
-                }
+                let _ = writeln!(out, "{key} = {}", quoted(&words(fact)));
+            }
+            _ => {
+                let _ = writeln!(out, "# {key} could not be read");
             }
         }
     }
