@@ -746,6 +746,6 @@ fn fork_loops_under_the_followed_name_do_not_fill_the_memory() {
     }
     println!("{quiet_most} KiB for one thread, {most} KiB with two fork loops");
     assert!(worked);
-    // It was 203 MiB, and grew with the time.
-    assert!(most < quiet_most + (64 << 10), "{most} KiB, {quiet_most}");
+    // At most 1,024 threads are followed; before that limit it was 203 MiB, and grew with the time.
+    assert!(most < quiet_most + (128 << 10), "{most} KiB, {quiet_most}");
 }

@@ -160,11 +160,10 @@ fn a_thread_of_higher_priority_contaminates_and_is_named() {
         assert_eq!(one["culprit"]["name"], THIEF, "{one}");
     }
     assert_eq!(stored(runs.path()), 3);
-    // The longest stall of such an iteration names it, too.
+    // The longest stalls of such an iteration name it, too. On a busy machine the very longest may be another's.
     let run = iterations(&series)[0]["run"].as_str().unwrap();
-    let stall = jitterscope(runs.path(), &["report", run, "--worst", "1"]);
-    let stall = String::from_utf8_lossy(&stall.stdout).into_owned();
-    assert!(stall.contains(THIEF), "{stall}");
+    let report = json(&jitterscope(runs.path(), &["report", run, "--json"]));
+    assert!(report["worst"].to_string().contains(THIEF), "{report:#}");
 }
 
 /// Four processes of one name wait for one another on one CPU.

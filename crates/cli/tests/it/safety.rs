@@ -287,10 +287,10 @@ fn a_file_that_may_not_grow_is_an_error_with_a_reason() {
     assert!(run.join("manifest.json").exists() && !run.join("machine.json").exists());
     // A file that becomes too large while rows grow: the raw trace is the first to be left out.
     if can_trace() {
-        let args = ["record", "-d", "1s", "--json", "-q"];
-        let kept = limited("--fsize=60000", &runs, &args);
-        assert!(kept.status.success(), "{kept:?}");
-        let warnings = json(&kept)["warnings"].to_string();
+        let kept = limited("--fsize=60000", &runs, &["record", "-d", "1s", "-q"]);
+        assert!(kept.status.success(), "{}", stderr(&kept));
+        let report = json(&jitterscope(&runs, &["report", "latest", "--json"]));
+        let warnings = report["warnings"].to_string();
         assert!(
             warnings.contains("trace-discarded") && warnings.contains("the disk was filling up"),
             "{warnings}"
