@@ -87,7 +87,7 @@ fn more_is_allowed_to_who_is_trusted() {
         matches!(error, StoreError::Memory { mib: 8, .. }),
         "{error}"
     );
-    jitterscope_store::allow_memory(256 << 20);
+    jitterscope_store::allow_memory(512 << 20);
     let found = read().unwrap().unwrap();
     jitterscope_store::allow_memory(32 << 20);
     assert_eq!(found[0].len(), 40 << 20);
