@@ -59,7 +59,7 @@ struct Work {
     components: fn() -> Vec<String>,
     /// Whether it needs the results of `Build`.
     needs_build: bool,
-    /// Whether it only computes here: then it runs in parallel with the Rust tests, which mostly wait for recordings, and
+    /// Whether it only computes: then it runs in parallel with the Rust tests, which mostly wait for recordings, and
     /// with the stages after them.
     beside_rust: bool,
 }
@@ -120,7 +120,8 @@ const STAGES: [Work; 7] = [
         packages: &LAB,
         components: Vec::new,
         needs_build: true,
-        beside_rust: true,
+        // Emulated CPUs of the lowest priority stand still for too long.
+        beside_rust: false,
     },
 ];
 
@@ -149,7 +150,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
     let mut background = None;
     for work in ahead {
         let built = is_built(&stages);
-        // It changes the lab's files, which guests read, beside the Rust tests or alone.
+        // It installs packages, and changes the lab's files, which guests read.
         if matches!(work.stage, Stage::Rust | Stage::Lab)
             && let Some(fetching) = fetching.take()
             && fetching.join().is_err()
