@@ -12,6 +12,8 @@ use std::cmp::Reverse;
 
 /// The number of culprits, and of unexplained classes, in short views.
 const SHOWN: usize = 12;
+/// The number of rows that any view lists: a run from anywhere may name a culprit for each of its stalls.
+const LISTED: usize = 1000;
 /// Rows below this share have no explanation on a terminal.
 const EXPLAINED_FROM: f64 = 0.001;
 
@@ -89,13 +91,14 @@ fn largest(all: &[&CulpritRow], few: usize) -> Vec<Row> {
     shown_rows.chain(others(shown, rest)).collect()
 }
 
-/// The rows of all, of which short views show the largest.
+/// The rows of all, of which short views show the largest. Beyond [`LISTED`] they are only summed up.
 fn rows(culprits: &[CulpritRow]) -> Vec<Row> {
     let all = by_time(culprits);
-    let aside = all.iter().skip(SHOWN).map(|of| Row {
-        aside: true,
-        ..row(of)
-    });
+    let (listed, rest) = all.split_at(LISTED.min(all.len()));
+    let aside = listed.iter().skip(SHOWN).map(|of| row(of));
+    let aside = aside
+        .chain(others(listed, rest))
+        .map(|row| Row { aside: true, ..row });
     largest(&all, SHOWN).into_iter().chain(aside).collect()
 }
 
