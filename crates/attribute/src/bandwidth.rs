@@ -1,13 +1,13 @@
 //! CPU quotas of control groups: which groups were throttled when and for how long, and which threads are in them.
 //!
-//! The kernel counts throttling per group when it ends, and the recorder reads the counts once per turn. So the length
-//! of a throttling is known, and the turn in which it ended.
+//! The kernel counts throttling per group when it ends, and the recorder reads the counts in every turn and between
+//! turns. So the length of a throttling is known, and the two reads between which it ended.
 
 use jitterscope_model::{CpuId, DrainTurn, Name, Nanos, Quota, QuotaLimit, ThrottledGroup, Ticks};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-/// Maximum of turns with throttling: at one per 50 ms, the last minutes.
+/// Maximum of reads that found throttling: at one per 40 ms, the last minutes.
 const MOST_TURNS: usize = 4096;
 /// Turns for which the assigned throttled time is remembered, and the maximum of such entries.
 const TURNS_GIVEN: usize = 64;
@@ -17,7 +17,7 @@ const MOST_LIMITS: usize = 4096;
 /// Maximum of threads with known groups.
 const MOST_THREADS: usize = 1 << 16;
 
-/// A turn in which groups were throttled.
+/// The time between two reads, in which groups were throttled.
 #[derive(Clone, Debug)]
 struct Turn {
     from: Ticks,

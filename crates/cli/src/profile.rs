@@ -8,10 +8,9 @@ use crate::exit::UsageError;
 use crate::units::some_duration;
 use etcetera::BaseStrategy;
 use jitterscope_model::Nanos;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
+use jitterscope_view::toml_file;
+use std::path::PathBuf;
+use toml::de::DeValue;
 
 /// The profiles of this program, by name.
 const OURS: [(&str, &str); 8] = [
@@ -32,8 +31,27 @@ const OURS: [(&str, &str); 8] = [
 ];
 /// The version of the file that this program reads.
 const VERSION: i64 = 1;
-/// The longest file, bytes.
-const LONGEST: u64 = 64 << 10;
+/// The probes whose stalls a limit judges.
+const PROBES: [&str; 3] = ["none", "spin", "wakeup"];
+/// The options that a profile may set: how is measured, and nothing about where anything is written. Root may read a
+/// file that another user made.
+const OPTIONS: [&str; 15] = [
+    "clock",
+    "cpus",
+    "duration",
+    "events",
+    "fail-if",
+    "for",
+    "hold-latency",
+    "idle-control",
+    "interval",
+    "no-trace",
+    "period",
+    "priority",
+    "require",
+    "threshold",
+    "warmup",
+];
 
 /// What one kind of work needs of a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +88,7 @@ pub fn load(name: &str) -> Result<Profile, UsageError> {
     };
     if let Some(path) = path {
         let from = path.display().to_string();
-        let text = read(&path).map_err(|error| wrong(&from, error.to_string()))?;
+        let text = toml_file::text(&path).map_err(|error| wrong(&from, error.to_string()))?;
         return parse(&text).map_err(|why| wrong(&from, why));
     }
     match OURS.iter().find(|(ours, _)| *ours == name) {
@@ -96,19 +114,10 @@ fn users(name: &str) -> Option<PathBuf> {
     Some(folder.join(format!("{name}.toml")))
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
-    Ok(text)
-}
-
 /// Reads a profile; the error names the line.
 fn parse(text: &str) -> Result<Profile, String> {
-    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-    let file = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(1, |span| line(span.start));
-        format!("line {at}: {}", error.message())
-    })?;
+    let line = |at: usize| toml_file::line(text, at);
+    let file = toml_file::table(text).map_err(|(at, says)| format!("line {at}: {says}"))?;
     let [mut title, mut probe, mut version] = [const { None }; 3];
     let mut limit = None;
     let mut options = Vec::new();
@@ -118,7 +127,13 @@ fn parse(text: &str) -> Result<Profile, String> {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("version", DeValue::Integer(number)) => version = Some(number.as_str().to_owned()),
             ("title", DeValue::String(text)) => title = Some(text.to_string()),
-            ("probe", DeValue::String(text)) => probe = Some(text.to_string()),
+            ("probe", DeValue::String(text)) if PROBES.contains(&text.as_ref()) => {
+                probe = Some(text.to_string());
+            }
+            ("probe", DeValue::String(text)) => {
+                let why = format!("probe '{text}': there are {}", PROBES.join(", "));
+                return Err(bad(&why));
+            }
             ("limit", DeValue::String(text)) => {
                 let time = some_duration(text).map_err(|why| bad(&format!("limit: {why}")))?;
                 limit = Some(time);
@@ -126,6 +141,12 @@ fn parse(text: &str) -> Result<Profile, String> {
             ("record", DeValue::Table(table)) => {
                 for (key, value) in table {
                     let at = line(key.span().start);
+                    if !OPTIONS.contains(&key.get_ref().as_ref()) {
+                        let (key, all) = (key.get_ref(), OPTIONS.join(", "));
+                        return Err(format!(
+                            "line {at}: a profile does not set '{key}', but {all}"
+                        ));
+                    }
                     let values = values(value.get_ref())
                         .ok_or_else(|| format!("line {at}: '{}' is no option", key.get_ref()))?;
                     options.extend(values.into_iter().map(|value| ProfileOption {
@@ -209,6 +230,14 @@ mod tests {
             ),
             ("version = 2\n", "version 2 is unknown"),
             ("title = 3\n", "line 1: title has a value of the wrong type"),
+            (
+                "version = 1\nprobe = 'pipeline'\n",
+                "line 2: probe 'pipeline': there are none, spin, wakeup",
+            ),
+            (
+                "version = 1\n[record]\noutput = 'csv:///etc/x'\n",
+                "line 3: a profile does not set 'output', but clock, ",
+            ),
             (
                 "version = 1\n[record]\nduration = 1.5\n",
                 "line 3: 'duration' is no option",

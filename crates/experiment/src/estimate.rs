@@ -20,8 +20,8 @@ pub struct Estimate {
     /// Measured time of a run; null if unknown, as for a command that never ran.
     pub run_ns: Option<Nanos>,
     /// Time of a run besides its measurement.
-    pub around_ns: Nanos,
-    pub around_from: AroundFrom,
+    pub overhead_ns: Nanos,
+    pub overhead_from: OverheadFrom,
     /// Maximum wait until the change is in force, each time that it is made.
     pub apply_wait_ns: Nanos,
     /// Maximum wait until its undoing is in force, each time that another run follows; zero if none does.
@@ -44,7 +44,7 @@ pub struct Estimate {
 pub struct Known {
     /// The measured time of one run; `None` if unknown.
     pub run: Option<Nanos>,
-    pub around: Around,
+    pub overhead: RunOverhead,
     /// Totals of earlier runs of one setting on this machine, newest first.
     pub totals: Vec<f64>,
     /// The percentiles that the newest of them cannot support.
@@ -53,15 +53,15 @@ pub struct Known {
 
 /// The time of a run besides its measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Around {
+pub struct RunOverhead {
     pub time: Nanos,
-    pub from: AroundFrom,
+    pub from: OverheadFrom,
 }
 
 /// How the time of a run besides its measurement is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum AroundFrom {
+pub enum OverheadFrom {
     /// Earlier experiments on this machine took that time.
     EarlierRuns,
     /// A short run took it, made for the estimate.
@@ -69,12 +69,12 @@ pub enum AroundFrom {
     Assumption,
 }
 
-impl Default for Around {
+impl Default for RunOverhead {
     /// Two idle CPUs of a virtual machine take that long.
-    fn default() -> Around {
-        Around {
+    fn default() -> RunOverhead {
+        RunOverhead {
             time: Nanos(1_500_000_000),
-            from: AroundFrom::Assumption,
+            from: OverheadFrom::Assumption,
         }
     }
 }
@@ -84,8 +84,8 @@ const ASSUMED: f64 = 0.3;
 
 /// How long `runs` runs take if each measures for `run`.
 #[must_use]
-pub fn runs_take(run: Nanos, around: Around, runs: usize) -> Nanos {
-    Nanos((run.0.saturating_add(around.time.0)).saturating_mul(runs as u64))
+pub fn runs_take(run: Nanos, overhead: RunOverhead, runs: usize) -> Nanos {
+    Nanos((run.0.saturating_add(overhead.time.0)).saturating_mul(runs as u64))
 }
 
 /// Estimates an experiment.
@@ -93,7 +93,7 @@ pub fn runs_take(run: Nanos, around: Around, runs: usize) -> Nanos {
 pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
     let Known {
         run,
-        around,
+        overhead,
         ref totals,
         ref unsupported,
     } = *known;
@@ -118,7 +118,7 @@ pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
         // A quarter of all neighbouring pairs have B followed by B, another quarter A by A.
         let turns = if interleaved { 3 * pairs as u64 / 4 } else { 1 };
         let waits = apply_wait.0.saturating_add(wait.0).saturating_mul(turns);
-        Nanos(runs_take(run, around, 2 * pairs).0.saturating_add(waits))
+        Nanos(runs_take(run, overhead, 2 * pairs).0.saturating_add(waits))
     };
     let takes_ns = run.map(|run| runs.map(|pairs| of(pairs, run)));
     let logs: Vec<f64> = totals
@@ -146,8 +146,8 @@ pub fn estimate(change: &dyn Change, known: &Known, rules: &Rules) -> Estimate {
         runs,
         takes_ns,
         run_ns: run,
-        around_ns: around.time,
-        around_from: around.from,
+        overhead_ns: overhead.time,
+        overhead_from: overhead.from,
         apply_wait_ns: apply_wait,
         wait_ns: wait,
         predicts: !change.predicted().is_empty(),
@@ -213,12 +213,12 @@ mod tests {
 
     #[test]
     fn a_run_takes_besides_what_earlier_ones_took() {
-        let run = |around| runs_take(SECOND, around, 4).0 as f64 / SECOND.0 as f64;
-        let earlier = Around {
+        let run = |overhead| runs_take(SECOND, overhead, 4).0 as f64 / SECOND.0 as f64;
+        let earlier = RunOverhead {
             time: Nanos(5 * SECOND.0),
-            from: AroundFrom::EarlierRuns,
+            from: OverheadFrom::EarlierRuns,
         };
-        assert_eq!((run(earlier), run(Around::default())), (24.0, 10.0));
+        assert_eq!((run(earlier), run(RunOverhead::default())), (24.0, 10.0));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use engine::{
     run,
 };
 pub use error::{CommandFailure, ExperimentError, Untried};
-pub use estimate::{Around, AroundFrom, Estimate, Known, estimate, runs_take};
+pub use estimate::{Estimate, Known, OverheadFrom, RunOverhead, estimate, runs_take};
 pub use knobs::KnobChange;
 pub use leader::Leader;
 pub use not_tried::NotTried;

@@ -61,8 +61,7 @@ pub use state::{CpuTimes, machine_settings};
 pub use task_stat::TaskStat;
 pub use thread::{
     OwnName, PinError, ThreadUsage, confine_current_thread, current_affinity, current_cpu,
-    current_tid, hurry_current_thread, name_current_thread, pin_current_thread, set_fifo,
-    thread_usage,
+    current_tid, name_current_thread, pin_current_thread, set_fifo, set_nice, thread_usage,
 };
 pub use thread_affinity::set_thread_affinity;
 pub use topology::Topology;

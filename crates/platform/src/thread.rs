@@ -114,10 +114,10 @@ impl OwnName {
     }
 }
 
-/// Gives the calling thread the highest priority of the fair class, if that is allowed.
-pub fn hurry_current_thread() {
-    // Without the right the thread is later, and nothing else is lost.
-    let _ = rustix::process::setpriority_process(None, -20);
+/// Gives the calling thread this nice value, if that is allowed.
+pub fn set_nice(nice: i32) {
+    // Without the right the thread runs later, and nothing else is lost.
+    let _ = rustix::process::setpriority_process(None, nice);
 }
 
 /// Puts the calling thread in the SCHED_FIFO class.

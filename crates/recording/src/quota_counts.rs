@@ -3,7 +3,7 @@
 
 use jitterscope_model::{ClockKind, Name, QuotaRead, ThrottledGroup, Ticks};
 use jitterscope_platform::{
-    CpuGroupCounts, Throttling, Watched, clock, hurry_current_thread, name_current_thread,
+    CpuGroupCounts, Throttling, Watched, clock, name_current_thread, set_nice,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,23 +39,26 @@ impl Group {
 pub(crate) struct Counts {
     pub(crate) groups: BTreeMap<Name, Group>,
     reads: Vec<QuotaRead>,
+    /// Groups that no longer exist; a new one may get the same name.
     gone: Vec<Name>,
+    /// Whether the thread that reads between turns ends.
+    ends: bool,
 }
 
 impl Counts {
     /// Everything counted since the last read.
     fn risen(&mut self) -> Vec<ThrottledGroup> {
         let mut risen = Vec::new();
-        for (cgroup, group) in &mut self.groups {
+        self.groups.retain(|cgroup, group| {
             let Some(now) = group.counts.throttling() else {
                 self.gone.push(cgroup.clone());
-                continue;
+                return false;
             };
             let before = std::mem::replace(&mut group.counted, now);
             let times = now.times.saturating_sub(before.times);
             let throttled_us = now.throttled_us.saturating_sub(before.throttled_us);
             if (times, throttled_us) == (0, 0) {
-                continue;
+                return true;
             }
             // Without a limit now: it was removed meanwhile.
             let limit = group.counts.limit();
@@ -67,7 +70,8 @@ impl Counts {
                 throttled_us,
                 changed: false,
             });
-        }
+            true
+        });
         risen
     }
 
@@ -130,7 +134,7 @@ impl SharedCounts {
 
 impl Drop for SharedCounts {
     fn drop(&mut self) {
-        self.lock().groups.clear();
+        self.lock().ends = true;
         self.counts.1.notify_all();
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -138,13 +142,13 @@ impl Drop for SharedCounts {
     }
 }
 
-/// Reads until there is no group left.
+/// Reads until the counts end, also while there is no group: another one may come.
 fn read(counts: &(Mutex<Counts>, Condvar), clock: ClockKind) {
     name_current_thread("js-quotas");
     // A read that comes late says less; each takes microseconds.
-    hurry_current_thread();
+    set_nice(-20);
     let mut held = counts.0.lock().unwrap_or_else(PoisonError::into_inner);
-    while !held.groups.is_empty() {
+    while !held.ends {
         let waited = counts.1.wait_timeout(held, EVERY);
         held = waited.unwrap_or_else(PoisonError::into_inner).0;
         held.read_between(clock);
@@ -171,12 +175,16 @@ mod tests {
         file.write_all_at(text.as_bytes(), 0).unwrap();
     }
 
-    fn counted(root: &Path) -> SharedCounts {
+    fn group(root: &Path) -> Group {
         count(root, 1);
         fs::write(root.join("sys/fs/cgroup/shop/cpu.max"), "10000 100000\n").unwrap();
         let machine = Machine::at(root);
         let group: CpuGroup = cpu_groups(&machine, "0::/shop\n").remove(0);
-        let group = Group::of(CpuGroupCounts::of(&machine, group), None).unwrap();
+        Group::of(CpuGroupCounts::of(&machine, group), None).unwrap()
+    }
+
+    fn counted(root: &Path) -> SharedCounts {
+        let group = group(root);
         let counts = SharedCounts::new(ClockKind::MonotonicRaw);
         counts.lock().groups.insert("/shop".into(), group);
         counts
@@ -211,10 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_reads_while_there_is_a_group_and_ends_with_the_counts() {
+    fn the_thread_outlives_a_group_and_ends_with_the_counts() {
         let dir = tempfile::tempdir().unwrap();
         let mut counts = counted(dir.path());
         counts.read_between_turns();
+        // The first group goes, and another one comes.
+        counts.lock().groups.clear();
+        std::thread::sleep(2 * EVERY);
+        let again = group(dir.path());
+        counts.lock().groups.insert("/shop".into(), again);
         count(dir.path(), 2);
         let until = Instant::now() + Duration::from_secs(20);
         while counts

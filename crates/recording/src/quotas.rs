@@ -213,10 +213,6 @@ impl QuotaWatch {
             let limit = group.and_then(|group| group.limit);
             throttled.changed = limit.is_some_and(|limit| written.contains(&limit));
         }
-        // A new group may get the same name.
-        for cgroup in &gone {
-            counts.groups.remove(cgroup);
-        }
         let has_groups = !(counts.groups.is_empty() && gone.is_empty());
         drop(counts);
         if !gone.is_empty() {

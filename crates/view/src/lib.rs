@@ -35,6 +35,7 @@ mod sources;
 mod style;
 pub mod text;
 pub mod timeline;
+pub mod toml_file;
 pub mod tuning;
 mod warnings;
 mod words;

@@ -9,12 +9,8 @@ use jitterscope_export::WholeFile;
 use jitterscope_model::MachineState;
 use jitterscope_platform::{Machine, Topology, host_facts, machine_settings};
 use jitterscope_view::expected::{DeviationState, Expected, written};
-use std::fs::File;
-use std::io::Read;
+use jitterscope_view::toml_file;
 use std::path::Path;
-
-/// The longest file of a declared state, bytes.
-const LONGEST: u64 = 1 << 20;
 
 /// Writes the state of this machine.
 ///
@@ -39,7 +35,7 @@ pub fn write(machine: &Machine, path: &Path) -> anyhow::Result<Exit> {
 /// The file cannot be read, or declares nothing.
 pub fn check(machine: &Machine, path: &Path, all: bool, json: bool) -> anyhow::Result<Exit> {
     let name = path.display().to_string();
-    let text = text(path).with_context(|| format!("--expect {name}"))?;
+    let text = toml_file::text(path).with_context(|| format!("--expect {name}"))?;
     let expected =
         Expected::parse(&text).map_err(|error| UsageError(format!("{name}: {error}")))?;
     let checked = expected.check(&name, &facts(machine)?);
@@ -61,17 +57,6 @@ pub fn check(machine: &Machine, path: &Path, all: bool, json: bool) -> anyhow::R
             _ => Exit::Exceeded,
         },
     )
-}
-
-/// Reads a file that somebody else may have made.
-fn text(path: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let file = File::open(path)?;
-    file.take(LONGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        anyhow::bail!("it has more than {LONGEST} bytes");
-    }
-    Ok(text)
 }
 
 fn facts(machine: &Machine) -> anyhow::Result<Vec<MachineFact>> {

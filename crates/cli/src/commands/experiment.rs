@@ -74,7 +74,7 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let asked = asked(args, &*change, &measured.cpus);
     if args.dry_run {
-        let trial = || experiment_trial::around(args, &machine, &measured, places, &stop);
+        let trial = || experiment_trial::overhead(args, &machine, &measured, places, &stop);
         let known = earlier(args, &runs, &measured.cpus, trial);
         let reported = estimate(&*change, &known, &rules);
         if args.json {

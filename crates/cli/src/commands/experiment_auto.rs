@@ -19,8 +19,9 @@ use crate::places::Places;
 use anyhow::Context;
 use jitterscope_analyze::compare::ComparedRun;
 use jitterscope_experiment::{
-    Arm, Around, Change, Chosen, Ended, Experiment, Header, InForceIn, KnobChange, Known, NoChange,
-    NotTried, Observer, Outcome, Runner, Screened, Session, estimate, runs_take, screen,
+    Arm, Change, Chosen, Ended, Experiment, Header, InForceIn, KnobChange, Known, NoChange,
+    NotTried, Observer, Outcome, RunOverhead, Runner, Screened, Session, estimate, runs_take,
+    screen,
 };
 use jitterscope_model::{AnyVersion, Nanos};
 use jitterscope_platform::{CpuChoice, Machine};
@@ -225,14 +226,14 @@ pub(super) fn needs_reboot(found: &Plan) -> Vec<&'static str> {
 pub(super) fn room(args: &ExperimentArgs, left: Nanos) -> Nanos {
     Nanos(
         left.0
-            .saturating_sub(runs_take(args.duration, Around::default(), RUNS).0)
+            .saturating_sub(runs_take(args.duration, RunOverhead::default(), RUNS).0)
             / 2,
     )
 }
 
 /// Refuses a budget that is too small for this many runs.
 fn fits(args: &ExperimentArgs, runs: usize) -> Result<(), UsageError> {
-    let trying = runs_take(args.duration, Around::default(), runs);
+    let trying = runs_take(args.duration, RunOverhead::default(), runs);
     if args.budget >= trying {
         return Ok(());
     }

@@ -45,12 +45,12 @@ pub fn run(
     let select = measured.map_or(Select::All, |(_, measured)| Select::RunCulprits(measured));
     let found = plan(machine, &goal, &select, &args.except, false)?;
     let known = earlier(args, &runs, cpus, || {
-        experiment_trial::around(args, machine, choice, places, stop)
+        experiment_trial::overhead(args, machine, choice, places, stop)
     });
     let left = Nanos(
         args.budget
             .0
-            .saturating_sub(runs_take(args.duration, known.around, RUNS).0),
+            .saturating_sub(runs_take(args.duration, known.overhead, RUNS).0),
     );
     let room = room(args, left);
     let (mut chosen, _) = candidates(&found, args.longest_wait, room);
@@ -72,7 +72,7 @@ pub fn run(
         takes_ns,
     };
     let take = |runs: usize, wait: Nanos| {
-        let time = runs_take(args.duration, known.around, runs);
+        let time = runs_take(args.duration, known.overhead, runs);
         [Nanos(time.0.saturating_add(wait.0)); 2]
     };
     let mut steps = vec![step(StepRuns::Without, [RUNS; 2], take(RUNS, Nanos::ZERO))];

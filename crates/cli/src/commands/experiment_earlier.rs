@@ -4,7 +4,7 @@ use super::experiment_args::{ExperimentArgs, ProbeArg};
 use super::experiment_probe::{PERIOD, threshold};
 use super::experiment_runners::timed;
 use jitterscope_analyze::compare::{ComparedRun, Side, Tail};
-use jitterscope_experiment::{Around, AroundFrom, Known};
+use jitterscope_experiment::{Known, OverheadFrom, RunOverhead};
 use jitterscope_model::{ClockKind, CpuSet, Nanos, ProbeKind, RunHead};
 use jitterscope_store::{RunEntry, RunReader};
 use jitterscope_view::compare::load_compared;
@@ -24,17 +24,17 @@ pub fn earlier(
     args: &ExperimentArgs,
     runs: &Path,
     cpus: &CpuSet,
-    trial: impl FnOnce() -> Option<Around>,
+    trial: impl FnOnce() -> Option<RunOverhead>,
 ) -> Known {
     let all = jitterscope_store::list_own(runs).unwrap_or_default();
     let kind = match args.command.is_empty() {
         true => args.probe.kind(),
         false => ProbeKind::Attach,
     };
-    let around = around(&all, kind).or_else(trial).unwrap_or_default();
+    let overhead = overhead(&all, kind).or_else(trial).unwrap_or_default();
     if !args.command.is_empty() {
         return Known {
-            around,
+            overhead,
             ..of_command(&args.command, &all)
         };
     }
@@ -50,7 +50,7 @@ pub fn earlier(
     let (totals, unsupported) = totals(alike, |run| run);
     Known {
         run: Some(args.duration),
-        around,
+        overhead,
         totals,
         unsupported,
     }
@@ -58,7 +58,7 @@ pub fn earlier(
 
 /// The median time between the measurements of two runs of the same arm that followed each other in an experiment: no
 /// change lies between those.
-fn around(all: &[RunEntry], kind: ProbeKind) -> Option<Around> {
+fn overhead(all: &[RunEntry], kind: ProbeKind) -> Option<RunOverhead> {
     let is_of_arm = |run: &RunHead| run.label.ends_with("-A") || run.label.ends_with("-B");
     let between = |pair: &[RunEntry]| {
         let [first, next] = pair else { return None };
@@ -73,9 +73,9 @@ fn around(all: &[RunEntry], kind: ProbeKind) -> Option<Around> {
     let mut times: Vec<Nanos> = pairs.filter_map(between).take(EARLIER).collect();
     times.sort_unstable();
     let time = *times.get(times.len() / 2)?;
-    Some(Around {
+    Some(RunOverhead {
         time,
-        from: AroundFrom::EarlierRuns,
+        from: OverheadFrom::EarlierRuns,
     })
 }
 
@@ -201,7 +201,7 @@ fn of_command(command: &[String], all: &[RunEntry]) -> Known {
     let (totals, unsupported) = totals(of_it.into_iter(), timed);
     Known {
         run: mean.map(Nanos),
-        around: Around::default(),
+        overhead: RunOverhead::default(),
         totals,
         unsupported,
     }

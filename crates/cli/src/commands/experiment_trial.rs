@@ -3,7 +3,7 @@
 use super::experiment_args::ExperimentArgs;
 use super::experiment_probe::probe_runner;
 use crate::places::Places;
-use jitterscope_experiment::{Around, AroundFrom};
+use jitterscope_experiment::{OverheadFrom, RunOverhead};
 use jitterscope_model::Nanos;
 use jitterscope_platform::{CpuChoice, Machine};
 use std::sync::atomic::AtomicBool;
@@ -14,13 +14,13 @@ const LONGEST: Nanos = Nanos(500_000_000);
 
 /// Makes two runs as the experiment's, and removes them; the first one also reads files that later ones find in memory.
 /// `None` if they cannot be made, or if a command decides their length.
-pub(super) fn around(
+pub(super) fn overhead(
     args: &ExperimentArgs,
     machine: &Machine,
     measured: &CpuChoice,
     places: &Places,
     stop: &AtomicBool,
-) -> Option<Around> {
+) -> Option<RunOverhead> {
     if !args.command.is_empty() {
         return None;
     }
@@ -32,8 +32,8 @@ pub(super) fn around(
         runner.try_out(length, stop)?;
         took = took.min(u64::try_from(began.elapsed().as_nanos()).ok()?);
     }
-    Some(Around {
+    Some(RunOverhead {
         time: Nanos(took.saturating_sub(length.0)),
-        from: AroundFrom::TrialRun,
+        from: OverheadFrom::TrialRun,
     })
 }

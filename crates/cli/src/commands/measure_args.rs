@@ -3,6 +3,7 @@
 use super::gate::Gates;
 use super::recording_args::KeptArgs;
 use crate::completion;
+use crate::profile::{self, Profile};
 use crate::reading::ReadingArgs;
 use crate::units::{duration, some_duration};
 use clap::{Args, ValueEnum};
@@ -36,8 +37,8 @@ pub struct MeasureArgs {
     pub cpus: Option<CpuList>,
     /// Limit, probe and settings for one kind of work: servo-1khz, audio-48k-64, vran-slot, trading, cloud-vm, ... or a
     /// file. Other options take precedence. Prints the verdict in one sentence, and ends with 3 if the limit is exceeded
-    #[arg(long, value_name = "NAME|FILE")]
-    pub profile: Option<String>,
+    #[arg(long, value_name = "NAME|FILE", value_parser = profile::load)]
+    pub profile: Option<Profile>,
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
     pub duration: Nanos,

@@ -16,7 +16,7 @@ use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured;
 use crate::output;
 use crate::places::Places;
-use crate::profile;
+use crate::profile::Profile;
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
@@ -163,17 +163,22 @@ pub(super) fn settings(
     })
 }
 
+/// The verdict of a profile on a recording.
+fn sentence(outcome: &Outcome, profile: &Profile) -> Result<String, StoreError> {
+    let run = RunReader::with_manifest(&outcome.path, outcome.manifest.clone())?;
+    let cpus = of_interest(run.manifest());
+    verdict(&run, &cpus, &profile.title, profile.limit)
+}
+
 /// Prints the report of a recording, and returns the exit code.
 pub(super) fn conclude(args: &MeasureArgs, outcome: Outcome) -> anyhow::Result<Exit> {
     let form = Form::of(args.json, args.full);
-    if let Some(name) = &args.profile {
-        let profile = profile::load(name)?;
-        let run = RunReader::with_manifest(&outcome.path, outcome.manifest.clone())?;
-        let cpus = of_interest(run.manifest());
-        let verdict = verdict(&run, &cpus, &profile.title, profile.limit)?;
-        match args.json {
-            true => output::talk(verdict),
-            false => output::result(&format!("{}\n", wrap_whole(&verdict, 80).join("\n")))?,
+    if let Some(profile) = &args.profile {
+        // The report follows even if the sentence cannot be made.
+        match sentence(&outcome, profile) {
+            Ok(text) if args.json => output::talk(text),
+            Ok(text) => output::result(&format!("{}\n", wrap_whole(&text, 80).join("\n")))?,
+            Err(error) => output::error(&error.into()),
         }
     }
     let summary = print_run(&outcome.path, outcome.manifest, form)?;

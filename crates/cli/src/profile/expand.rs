@@ -28,14 +28,10 @@ pub fn expand(given: &[OsString]) -> Result<Option<Vec<OsString>>, UsageError> {
     };
     let profile = load(&name)?;
     let wrong = |why: String| UsageError(format!("{OPTION} {name}: {why}"));
-    if !PROBES.contains(&profile.probe.as_str()) {
-        let why = format!("probe '{}': there are {}", profile.probe, PROBES.join(", "));
-        return Err(wrong(why));
-    }
+    // Elsewhere such a word is the value of an option: a label.
     let is_probe = |arg: &&OsString| PROBES.iter().any(|probe| arg == probe);
-    if let Some(other) = after.iter().find(is_probe)
-        && *other != *profile.probe
-    {
+    let probe = after.first().filter(is_probe);
+    if let Some(other) = probe.filter(|probe| **probe != *profile.probe) {
         let why = format!(
             "it measures with the probe {}: leave out {}",
             profile.probe,
@@ -51,7 +47,7 @@ pub fn expand(given: &[OsString]) -> Result<Option<Vec<OsString>>, UsageError> {
             expanded.push(argument(&option));
         }
     }
-    expanded.extend(after.iter().filter(|arg| !is_probe(arg)).cloned());
+    expanded.extend(after.iter().skip(probe.iter().len()).cloned());
     expanded.extend_from_slice(&given[own..]);
     Ok(Some(expanded))
 }
@@ -93,9 +89,6 @@ fn argument(option: &ProfileOption) -> OsString {
 
 /// Parses an option of a profile alone.
 fn check(profile: &Profile, option: &ProfileOption) -> Result<(), String> {
-    if option.name == OPTION.trim_start_matches('-') {
-        return Err("a profile names no other".into());
-    }
     let line = ["jitterscope", "record", &profile.probe].map(OsString::from);
     match Cli::try_parse_from(line.into_iter().chain([argument(option)])) {
         Ok(_) => Ok(()),
@@ -161,6 +154,10 @@ mod tests {
                 .unwrap(),
             "js --runs x record wakeup --period=1ms --fail-above=50000ns --profile=servo-1khz -d5s --threshold 1us"
         );
+        assert_eq!(
+            expanded("js record --label spin --profile trading").unwrap(),
+            "js record spin --duration=60s --fail-above=10000ns --label spin --profile trading"
+        );
         assert_eq!(expanded("js record -d 5s").unwrap(), "");
         assert_eq!(expanded("js attach -- record --profile x").unwrap(), "");
     }
@@ -177,9 +174,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("own.toml");
         for (option, says) in [
-            ("perod = '1ms'", "line 6: unexpected argument '--perod'"),
+            (
+                "perod = '1ms'",
+                "line 6: a profile does not set 'perod', but ",
+            ),
             ("period = '1'", "line 6: invalid value '1'"),
-            ("profile = 'x'", "line 6: a profile names no other"),
+            ("idle-control = 'yes'", "line 6: unexpected value 'yes'"),
         ] {
             let text = format!(
                 "version = 1\ntitle = 'x'\nlimit = '1ms'\nprobe = 'wakeup'\n[record]\n{option}\n"

@@ -1,6 +1,7 @@
 //! `open`, for the page that fetches the trace and for others.
 
 use crate::common;
+use crate::live::Ended;
 
 use crate::stored;
 
@@ -8,24 +9,17 @@ use common::busy;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use stored::store;
 
 const PAGE: &str = "https://ui.perfetto.dev";
 
 struct Offer {
-    child: Child,
+    child: Ended,
     port: u16,
     /// `/SECRET-ID.perfetto-trace`.
     path: String,
-}
-
-impl Drop for Offer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn command(runs: &Path, port: u16) -> Command {
@@ -56,7 +50,7 @@ impl Offer {
         let file = file.strip_prefix("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:");
         let (port, path) = file.unwrap().split_once('/').unwrap();
         Offer {
-            child,
+            child: Ended(child),
             port: port.parse().unwrap(),
             path: format!("/{path}"),
         }
@@ -82,7 +76,7 @@ impl Offer {
     }
 
     fn is_on(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+        self.child.0.try_wait().unwrap().is_none()
     }
 }
 
@@ -139,7 +133,7 @@ fn the_page_fetches_the_trace_and_the_command_ends() {
         body == std::fs::read(file).unwrap(),
         "it is what export writes"
     );
-    assert!(offer.child.wait().unwrap().success());
+    assert!(offer.child.0.wait().unwrap().success());
 }
 
 #[test]
@@ -188,9 +182,9 @@ fn ctrl_c_ends_it_and_no_file_is_left() {
     let mut offer = Offer::start_with(command.env("TMPDIR", &temporary));
     assert!(offer.is_on());
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
-    let process = rustix::process::Pid::from_child(&offer.child);
+    let process = rustix::process::Pid::from_child(&offer.child.0);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    assert!(offer.child.wait().unwrap().success());
+    assert!(offer.child.0.wait().unwrap().success());
 }
 
 #[test]

@@ -1,39 +1,27 @@
 //! Threads whose names mislead: names that change all the time, names of kernel threads, names that are no text.
 
-use crate::live::{can_trace, jitterscope, json, stderr, turn};
+use crate::live::{Ended, can_trace, jitterscope, json, stderr, turn};
 use jitterscope_testing::highest_cpu;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 /// The user of the strangers' threads.
 const STRANGER: u32 = 65_531;
 
-/// A shell of another user on the measured CPU, ended when dropped.
-struct Stranger(Child);
-
-impl Stranger {
-    fn runs(script: &str) -> Stranger {
-        let (cpu, user) = (highest_cpu().to_string(), STRANGER.to_string());
-        let child = Command::new("setpriv")
-            .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
-            .args(["taskset", "-c", &cpu, "sh", "-c", script])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Stranger(child)
-    }
-}
-
-impl Drop for Stranger {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A shell of another user on the measured CPU.
+fn stranger(script: &str) -> Ended {
+    let (cpu, user) = (highest_cpu().to_string(), STRANGER.to_string());
+    let child = Command::new("setpriv")
+        .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
+        .args(["taskset", "-c", &cpu, "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    Ended(child.unwrap())
 }
 
 /// The age, with some more, at which a thread is known whatever its name is by now.
@@ -41,10 +29,7 @@ const OLD: Duration = Duration::from_millis(2_500);
 
 /// A recording of the measured CPU on which strangers run; its report.
 fn recorded(runs: &Path, scripts: &[&str]) -> Value {
-    let strangers: Vec<Stranger> = scripts
-        .iter()
-        .map(|script| Stranger::runs(script))
-        .collect();
+    let strangers: Vec<Ended> = scripts.iter().map(|script| stranger(script)).collect();
     sleep(OLD);
     let cpu = highest_cpu().to_string();
     let args = ["record", "--cpus", &cpu, "-d", "3s", "--json", "-q"];

@@ -85,6 +85,9 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
         &["report", runs.join("fifo").to_str().unwrap()],
         &["record", "pipeline", "--properties", pipe],
         &["record", "pipeline", "--properties", "/dev/zero"],
+        &["record", "--profile", pipe],
+        &["record", "--profile", "/dev/zero"],
+        &["audit", "--expect", pipe],
     ] {
         let refused = in_time(&runs, args);
         assert!(

@@ -1,6 +1,7 @@
 //! `serve`, for clients that reach its port.
 
 use crate::common;
+use crate::live::Ended;
 
 use crate::stored;
 
@@ -10,22 +11,15 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use stored::store;
 
 struct Server {
-    child: Child,
+    child: Ended,
     port: u16,
     /// `/SECRET`.
     home: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Server {
@@ -52,7 +46,7 @@ impl Server {
             .split_once('/')
             .unwrap();
         Server {
-            child,
+            child: Ended(child),
             port: port.parse().unwrap(),
             home: format!("/{}", home.strip_suffix('/').unwrap()),
         }
@@ -220,7 +214,7 @@ fn the_arguments_of_a_browser_do_not_let_others_in() {
         assert!(Instant::now() < until, "{} is left", file.display());
         std::thread::sleep(Duration::from_millis(20));
     }
-    let left = file.with_file_name(format!("{}.html", next.child.id()));
+    let left = file.with_file_name(format!("{}.html", next.child.0.id()));
     drop(next);
     let _ = fs::remove_file(left);
 }

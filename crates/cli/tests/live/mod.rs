@@ -4,8 +4,19 @@ pub use jitterscope_testing::turn;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+/// A process that ends with its test.
+#[allow(dead_code, reason = "each test uses its part")]
+pub struct Ended(pub Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 pub fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_jitterscope"))

@@ -1,6 +1,7 @@
 //! The file of a declared state: TOML with the tables `machine` and `knobs`, one line per setting.
 
 use super::{BOOT_LINE, Declared, Expected, is_known, words};
+use crate::toml_file;
 use jitterscope_analyze::{KNOBS, MachineFact, MachineValue};
 use jitterscope_model::{Compared, DifferenceClass, MACHINE_SETTINGS};
 use jitterscope_tune::catalogue;
@@ -105,11 +106,9 @@ impl Expected {
     /// # Errors
     /// It is no TOML, of another version, or has a key or value that declares nothing.
     pub fn parse(text: &str) -> Result<Expected, ExpectedError> {
-        let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-        let file = DeTable::parse(text).map_err(|error| ExpectedError::NoToml {
-            line: error.span().map_or(1, |span| line(span.start)),
-            says: error.message().to_owned(),
-        })?;
+        let line = |at: usize| toml_file::line(text, at);
+        let file =
+            toml_file::table(text).map_err(|(line, says)| ExpectedError::NoToml { line, says })?;
         let mut expected = Expected::default();
         let mut version = false;
         for (key, value) in file.get_ref() {

@@ -4,7 +4,7 @@ use super::minutes;
 use crate::compare::words::supported_from;
 use crate::lines::counted;
 use crate::report::{Fact, Facts, Report};
-use jitterscope_experiment::{AroundFrom, Estimate};
+use jitterscope_experiment::{Estimate, OverheadFrom};
 use jitterscope_model::Nanos;
 
 /// Builds the report; `change` names what is tried.
@@ -54,16 +54,16 @@ fn runs(of: &Estimate) -> String {
                 one with `jitterscope attach -- COMMAND`, and ask again."
             .into();
     };
-    let source = match of.around_from {
-        AroundFrom::EarlierRuns => "as in earlier experiments",
-        AroundFrom::TrialRun => "as a trial run just did",
-        AroundFrom::Assumption => {
+    let source = match of.overhead_from {
+        OverheadFrom::EarlierRuns => "as in earlier experiments",
+        OverheadFrom::TrialRun => "as a trial run just did",
+        OverheadFrom::Assumption => {
             "an assumption, because no earlier experiment is stored and no trial run could be made"
         }
     };
     format!(
         "each measures for {run} and takes {} more ({source}).",
-        of.around_ns
+        of.overhead_ns
     )
 }
 
@@ -151,8 +151,8 @@ mod tests {
                 runs: [8, 16],
                 takes_ns: None,
                 run_ns: None,
-                around_ns: Nanos(1),
-                around_from: AroundFrom::TrialRun,
+                overhead_ns: Nanos(1),
+                overhead_from: OverheadFrom::TrialRun,
                 apply_wait_ns: Nanos(apply),
                 wait_ns: Nanos(undo),
                 predicts,

@@ -152,14 +152,14 @@ impl Table {
         let naming = Some(self.naming()).filter(|_| self.remarks.is_empty());
         for (at, (cell, column)) in row.cells.iter().zip(&self.columns).enumerate() {
             let below = (Some(at) == naming)
-                .then(|| row.told())
+                .then(|| row.remarks_and_details())
                 .into_iter()
                 .flatten();
             cell_html(body, column, cell, below, links);
         }
         if !self.remarks.is_empty() {
             body.raw("<td>");
-            lines(body, row.told());
+            lines(body, row.remarks_and_details());
             body.raw("</td>");
         }
         body.raw("</tr>\n");

@@ -101,7 +101,7 @@ fn table(table: &Table) -> String {
 /// The cells of a row. Its remarks follow its name, or have a cell of their own.
 fn cells(table: &Table, row: &Row) -> Vec<String> {
     let mut cells: Vec<String> = row.cells.iter().map(toned).collect();
-    let remarks: Vec<String> = row.told().map(|of| cell(of)).collect();
+    let remarks: Vec<String> = row.remarks_and_details().map(|of| cell(of)).collect();
     cells.resize(table.columns.len(), String::new());
     if !table.remarks.is_empty() {
         cells.push(remarks.join("; "));

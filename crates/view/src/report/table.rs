@@ -201,15 +201,15 @@ impl From<Vec<Cell>> for Row {
 }
 
 impl Row {
-    /// Its remarks, with the details of its cells behind the first one.
-    pub(super) fn told(&self) -> impl Iterator<Item = &String> {
+    /// Its remarks, with the details of its cells behind the first one. No detail repeats a remark.
+    pub(super) fn remarks_and_details(&self) -> impl Iterator<Item = &String> {
         let details = self.cells.iter().map(|cell| &cell.detail);
-        let told = move |detail: &&String| {
+        let is_new = move |detail: &&String| {
             !detail.is_empty() && !self.remarks.iter().any(|of| of.contains(detail.as_str()))
         };
         let first = self.remarks.iter().take(1);
         let others = self.remarks.iter().skip(1);
-        first.chain(details.filter(told)).chain(others)
+        first.chain(details.filter(is_new)).chain(others)
     }
 
     /// The row that sums up `rows` rows that short views leave aside; `None` if there are none. Its name has a detail.

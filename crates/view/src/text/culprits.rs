@@ -96,9 +96,12 @@ fn rows(culprits: &[CulpritRow]) -> Vec<Row> {
     let all = by_time(culprits);
     let (listed, rest) = all.split_at(LISTED.min(all.len()));
     let aside = listed.iter().skip(SHOWN).map(|of| row(of));
-    let aside = aside
-        .chain(others(listed, rest))
-        .map(|row| Row { aside: true, ..row });
+    // Views that list the rows left aside also list this sum.
+    let aside = aside.chain(others(listed, rest)).map(|row| Row {
+        aside: true,
+        is_rest: false,
+        ..row
+    });
     largest(&all, SHOWN).into_iter().chain(aside).collect()
 }
 
@@ -214,6 +217,24 @@ mod tests {
             mean_ns: Nanos(1),
             max_ns: Nanos(1),
         }
+    }
+
+    #[test]
+    fn beyond_a_thousand_culprits_are_summed_up() {
+        let all: Vec<CulpritRow> = (0..1_500)
+            .map(|n| row(Subject::Ipi(n.to_string().into())))
+            .collect();
+        let rows = rows(&all);
+        let named: Vec<(&str, bool, bool)> = rows
+            .iter()
+            .map(|row| (row.cells[0].text.as_str(), row.aside, row.is_rest))
+            .filter(|(text, ..)| text.ends_with(" more"))
+            .collect();
+        assert_eq!(
+            named,
+            [("1488 more", false, true), ("500 more", true, false)]
+        );
+        assert_eq!(rows.len(), LISTED + 2);
     }
 
     #[test]
