@@ -20,6 +20,7 @@ mod reading;
 mod redact;
 mod signals;
 mod units;
+mod user_file;
 mod wrong_args;
 
 use args::Command;

@@ -6,6 +6,7 @@ pub use expand::expand;
 
 use crate::exit::UsageError;
 use crate::units::some_duration;
+use crate::user_file;
 use etcetera::BaseStrategy;
 use jitterscope_model::Nanos;
 use jitterscope_view::toml_file;
@@ -88,7 +89,7 @@ pub fn load(name: &str) -> Result<Profile, UsageError> {
     };
     if let Some(path) = path {
         let from = path.display().to_string();
-        let text = toml_file::text(&path).map_err(|error| wrong(&from, error.to_string()))?;
+        let text = user_file::text(&path).map_err(|error| wrong(&from, error.to_string()))?;
         return parse(&text).map_err(|why| wrong(&from, why));
     }
     match OURS.iter().find(|(ours, _)| *ours == name) {

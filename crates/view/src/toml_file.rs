@@ -1,21 +1,7 @@
-//! TOML files of users: read within a bound, and with the line of what is wrong.
+//! TOML files of users: with the line of what is wrong.
 
-use jitterscope_platform::{AccessError, read_bounded};
-use std::path::Path;
 use toml::Spanned;
 use toml::de::DeTable;
-
-/// The longest file, bytes.
-const LONGEST: u64 = 1 << 20;
-
-/// The text of a file that somebody else may have made.
-///
-/// # Errors
-/// It is no regular file, is too long, or cannot be read.
-pub fn text(path: &Path) -> Result<String, AccessError> {
-    let bytes = read_bounded(path, LONGEST)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
 
 /// The table of a file.
 ///

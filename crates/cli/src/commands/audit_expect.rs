@@ -3,13 +3,13 @@
 use super::machine_tuning;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
+use crate::user_file;
 use anyhow::Context;
 use jitterscope_analyze::{MachineFact, machine_facts};
 use jitterscope_export::WholeFile;
 use jitterscope_model::MachineState;
 use jitterscope_platform::{Machine, Topology, host_facts, machine_settings};
 use jitterscope_view::expected::{DeviationState, Expected, written};
-use jitterscope_view::toml_file;
 use std::path::Path;
 
 /// Writes the state of this machine.
@@ -35,7 +35,7 @@ pub fn write(machine: &Machine, path: &Path) -> anyhow::Result<Exit> {
 /// The file cannot be read, or declares nothing.
 pub fn check(machine: &Machine, path: &Path, all: bool, json: bool) -> anyhow::Result<Exit> {
     let name = path.display().to_string();
-    let text = toml_file::text(path).with_context(|| format!("--expect {name}"))?;
+    let text = user_file::text(path).with_context(|| format!("--expect {name}"))?;
     let expected =
         Expected::parse(&text).map_err(|error| UsageError(format!("{name}: {error}")))?;
     let checked = expected.check(&name, &facts(machine)?);
