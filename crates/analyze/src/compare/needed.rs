@@ -38,10 +38,10 @@ fn freedom(design: Design, runs: usize) -> f64 {
 /// number.
 pub(super) fn runs(design: Design, effect: &Effect, alpha: f64, margin: f64) -> Option<usize> {
     let distance = effect.distance.abs();
-    let enough = |runs: &usize| {
+    let enough = |runs: usize| {
         let (freedom, error) = (
-            freedom(design, *runs),
-            effect.deviation / (*runs as f64).sqrt(),
+            freedom(design, runs),
+            effect.deviation / (runs as f64).sqrt(),
         );
         let quantile = |p: f64| t_quantile(p, freedom) * error;
         let differs = distance >= quantile(1.0 - alpha / 2.0) + quantile(POWER) && distance > 0.0;
@@ -49,7 +49,17 @@ pub(super) fn runs(design: Design, effect: &Effect, alpha: f64, margin: f64) -> 
             && margin > 0.0;
         differs || alike
     };
-    (fewest(design, alpha)..MOST).find(enough)
+    // Each further run makes both easier, so halving finds the first that is enough.
+    let (mut few, mut many) = (fewest(design, alpha), MOST);
+    while few < many {
+        let middle = usize::midpoint(few, many);
+        if enough(middle) {
+            many = middle;
+        } else {
+            few = middle + 1;
+        }
+    }
+    (few < MOST).then_some(few)
 }
 
 /// The quantile of t that makes a difference found with probability 0.8.
