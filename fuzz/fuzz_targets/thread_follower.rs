@@ -3,17 +3,17 @@
 #![no_main]
 
 use jitterscope_attribute::{
-    FollowerSettings, Following, Lexicon, MessageWindow, Start, ThreadFollower,
+    FollowerSettings, Following, MessageWindow, NameResolver, Start, ThreadFollower,
 };
 use jitterscope_model::{
     Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StallId,
-    TaskRef, ThreadRef, TickRate, Ticks,
+    TaskRef, ThreadRef, TickRate, Ticks, Verdict,
 };
 use libfuzzer_sys::fuzz_target;
 
 struct Names;
 
-impl Lexicon for Names {
+impl NameResolver for Names {
     fn function(&self, addr: KernelAddr) -> Name {
         format!("f{}", addr.0).into()
     }
@@ -79,6 +79,7 @@ fn kind([what, a, b, c]: [u8; 4]) -> EventKind {
         },
         15 if a & 1 == 0 => EventKind::TaskRename {
             tid: tid(a >> 1),
+            old: comm(tid(a >> 1)),
             comm: comm(tid(b)),
         },
         _ => EventKind::NmiHandler {
@@ -101,7 +102,9 @@ fuzz_target!(|bytes: &[u8]| {
         new_threads: flags & 1 == 1,
         children: flags & 2 == 2,
         names: vec![Comm::new("met")],
+        user: None,
         most_threads: usize::from(flags >> 2 & 3) + 2,
+        virtual_machine: from & 1 == 1,
     });
     let from = u64::from(from) * 4;
     let until = if until == 0 {
@@ -135,7 +138,8 @@ fuzz_target!(|bytes: &[u8]| {
         now += u64::from(gap);
         let cpu = CpuId(u32::from(place % 3));
         if place > 250 {
-            follower.lost(cpu, Ticks(now), Ticks(now + u64::from(current)), &Names);
+            let lost = (Ticks(now), Ticks(now + u64::from(current)));
+            follower.lost(cpu, lost, Verdict::TraceDataLost, &Names);
         }
         let event = KernelEvent {
             time: Ticks(now),

@@ -3,6 +3,7 @@
 use crate::consent::Consent;
 use crate::skipped::Skipped;
 use crate::{aarch64, deny, shell};
+use anyhow::{Context, ensure};
 
 /// Fails at the first difference or warning; notes what could not be checked.
 pub fn run(consent: Consent, skipped: &mut Skipped) -> anyhow::Result<()> {
@@ -18,6 +19,29 @@ pub fn run(consent: Consent, skipped: &mut Skipped) -> anyhow::Result<()> {
         "warnings",
     ];
     shell::run("cargo", &clippy)?;
+    documentation()?;
     aarch64::run(consent, skipped)?;
     deny::run(skipped)
+}
+
+/// Builds the documentation for developers, in which every link must lead somewhere.
+fn documentation() -> anyhow::Result<()> {
+    let args = [
+        "doc",
+        "--quiet",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--locked",
+    ];
+    shell::say(&format!(
+        "+ RUSTDOCFLAGS=\"-D warnings\" cargo {}",
+        args.join(" ")
+    ));
+    let status = shell::command("cargo", &args)
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .status()
+        .context("cargo cannot be started")?;
+    ensure!(status.success(), "cargo doc failed ({status})");
+    Ok(())
 }

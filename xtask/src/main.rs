@@ -75,13 +75,7 @@ enum Command {
     /// Inject faults whose culprit is known into recordings and judge each label (needs root and a C compiler)
     Faults(faults::FaultsArgs),
     /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
-    Fuzz {
-        /// This target only
-        target: Option<String>,
-        /// Seconds for each target
-        #[arg(long, default_value_t = 60)]
-        seconds: u32,
-    },
+    Fuzz(fuzz::FuzzArgs),
     /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
     Miri,
     /// Build the static programs that users get, inspect them, and pack each with its licences and a checksum
@@ -123,7 +117,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
         Command::Faults(args) => faults::run(&args),
-        Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Miri => miri::run(Consent::given(true), &mut test::Found::default()),
         Command::Dist(args) => dist::run(&args),
         Command::Torture(args) => torture::run(&args),

@@ -29,7 +29,7 @@ pub(crate) struct Instead {
 }
 
 impl Instead {
-    /// Adds one occurrence of this length. All numbers must come from the same [`Subjects`].
+    /// Adds one occurrence of this length. All numbers must come from the same [`Subjects`](crate::subjects::Subjects).
     pub(crate) fn add(&mut self, subject: &Subject, number: SubjectNo, length: Ticks) {
         let place = match self.places.get(&number.row) {
             Some(place) => *place,

@@ -2,7 +2,7 @@
 //!
 //! [`run`] makes the pairs. It applies and reverts a [`Change`], waits until either is in force, and lets a [`Runner`]
 //! make a run. It evaluates the runs after the pairs that [`Looks`](jitterscope_analyze::compare::Looks) sets, and
-//! restores the machine. If the program is killed, a [`Guard`] process restores it. A [`Session`] contains what was
+//! restores the machine. If the program is killed, a separate process restores it. A [`Session`] contains what was
 //! measured, and an experiment resumes from it.
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! The knob catalogue, audit, plan, apply and rollback.
 //!
-//! A [`Knob`] is data: where it is read, which value is wanted, which culprits it answers. [`audit`] only reads.
-//! [`plan`] lists changes. [`apply`] makes them after it wrote every original into a journal, [`rollback`] restores
-//! them from the journal alone, and [`status`] compares the journal with the machine. All changes go through [`MachineWriter`],
+//! A [`Knob`] is data: where it is read, which value is wanted, which culprits it answers. [`audit()`] only reads.
+//! [`plan()`] lists changes. [`apply()`] makes them after it wrote every original into a journal, [`rollback()`] restores
+//! them from the journal alone, and [`status()`] compares the journal with the machine. All changes go through [`MachineWriter`],
 //! all reads through [`Machine`](jitterscope_platform::Machine).
 #![forbid(unsafe_code)]
 

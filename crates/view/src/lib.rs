@@ -1,6 +1,6 @@
 //! Views of a run: they render what `analyze` returns and compute nothing.
 //!
-//! [`load`] is the only way from a stored run to its summary, so that `report` prints the same as `record`.
+//! [`mod@load`] is the only way from a stored run to its summary, so that `report` prints the same as `record`.
 #![forbid(unsafe_code)]
 
 mod any_version;

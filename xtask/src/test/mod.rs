@@ -9,7 +9,7 @@ mod report;
 
 use crate::consent::Consent;
 use crate::packages::{self, CROSS_COMPILER, LAB, RUST_TESTS, WEB, Wanted};
-use crate::{aarch64, deps, lab, lint, miri, program, shell, web};
+use crate::{aarch64, deps, fuzz, lab, lint, miri, program, shell, web};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use report::{Ended, closing};
@@ -33,7 +33,7 @@ pub struct TestArgs {
 /// A part that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
-    /// Formatting, lints, the other architecture, licences, and the edges between crates
+    /// Formatting, lints, documentation, the other architecture, licences, and the edges between crates
     Lint,
     /// Compiling all Rust tests
     Build,
@@ -41,6 +41,8 @@ enum Stage {
     Rust,
     /// Our own atomics under Miri
     Miri,
+    /// Parsers, with committed inputs and new ones
+    Fuzz,
     /// Statistics against simulations with a known answer
     Calibration,
     /// Pages of runs: their bundle, its own tests, and all kinds of run in a browser
@@ -65,15 +67,7 @@ struct Work {
 }
 
 /// All stages; a new one is a line here and a variant above.
-const STAGES: [Work; 7] = [
-    Work {
-        stage: Stage::Lint,
-        run: lint_and_edges,
-        packages: &CROSS_COMPILER,
-        components: aarch64::wanted,
-        needs_build: false,
-        beside_rust: false,
-    },
+const STAGES: [Work; 8] = [
     Work {
         stage: Stage::Build,
         run: |_, found| cargo::test(&["--no-run"], "build", found),
@@ -95,6 +89,22 @@ const STAGES: [Work; 7] = [
         run: miri::run,
         packages: &[],
         components: miri::wanted,
+        needs_build: false,
+        beside_rust: true,
+    },
+    Work {
+        stage: Stage::Lint,
+        run: lint_and_edges,
+        packages: &CROSS_COMPILER,
+        components: aarch64::wanted,
+        needs_build: false,
+        beside_rust: true,
+    },
+    Work {
+        stage: Stage::Fuzz,
+        run: fuzz::stage,
+        packages: &[],
+        components: Vec::new,
         needs_build: false,
         beside_rust: true,
     },

@@ -7,7 +7,7 @@ use jitterscope_model::Subject;
 
 /// Whether an experiment may stop early after these pairs: no undecided planned question is likely to be decided by the
 /// last look, and no other culprit is about to become better or worse. `decided` returns whether the question of that
-/// title is decided; the other arguments are those of [`super::diff`].
+/// title is decided; the other arguments are those of [`super::diff()`].
 #[must_use]
 pub fn is_futile(
     sides: [&Side; 2],

@@ -3,7 +3,7 @@
 //! The unit is the run: each gives one number for each figure, because the variation within a run says nothing about
 //! the variation between runs. Two arms of runs are compared on a [`Scale`], by an [`Effect`] with its interval and by
 //! a test that rearranges whole runs: flipped signs for pairs, reassigned runs for independent ones. Hypotheses that
-//! share an alpha are decided together ([`family`]). No run is ever dropped as an outlier: stalls are outliers.
+//! share an alpha are decided together ([`family()`]). No run is ever dropped as an outlier: stalls are outliers.
 
 mod blocks;
 mod comparison;

@@ -1,6 +1,6 @@
 //! Tests whether a recording finds and names disturbances that were injected on purpose.
 //!
-//! [`score`] is pure: it turns the children's logs ([`jitterscope_inject`]), the stalls and their attributions into a
+//! [`score()`] is pure: it turns the children's logs ([`jitterscope_inject`]), the stalls and their attributions into a
 //! report. [`run()`] starts the children and records them.
 
 mod report;
