@@ -2,7 +2,8 @@
 
 use crate::commands::{
     attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, guard_args,
-    journal, list, open, pipeline, record, report, runs, sampler, selftest, serve, sljtest, tune,
+    journal, list, open, pipeline, query, record, report, runs, sampler, selftest, serve, sljtest,
+    tune,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -60,6 +61,8 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Show a stored run in Perfetto's page (ui.perfetto.dev), which fetches it from this machine
     Open(open::OpenArgs),
+    /// Ask a stored run in SQL, with your own DuckDB
+    Query(query::QueryArgs),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
     /// Read a pipeline's journal back
@@ -127,6 +130,7 @@ impl Command {
             | Command::Serve(_)
             | Command::Runs(_)
             | Command::Open(_)
+            | Command::Query(_)
             | Command::Export(_)
             | Command::Journal(_)
             | Command::Doctor(_)

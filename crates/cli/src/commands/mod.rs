@@ -43,6 +43,7 @@ pub mod pictures;
 pub mod pipeline;
 mod pipeline_args;
 mod pipeline_properties;
+pub mod query;
 pub mod record;
 mod recording_args;
 mod repeat;

@@ -50,6 +50,7 @@ mod passive;
 mod perfetto;
 mod pipeline;
 mod profile;
+mod query;
 mod readme;
 mod real;
 mod reattribute;

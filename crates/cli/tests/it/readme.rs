@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const RUN: &str = "c8z5j8";
+pub const RUN: &str = "c8z5j8";
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -37,20 +37,26 @@ fn printed(runs: &Path) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn readme_shows_what_a_report_prints() {
-    let dir = tempfile::tempdir().unwrap();
+/// The folder of a copy of the run.
+pub fn copied(runs: &Path) -> PathBuf {
     let kept = std::fs::read_dir(here().join("tests/readme"))
         .unwrap()
         .next()
         .unwrap()
         .unwrap();
-    let copy = dir.path().join(kept.file_name());
+    let copy = runs.join(kept.file_name());
     std::fs::create_dir(&copy).unwrap();
     for file in std::fs::read_dir(kept.path()).unwrap() {
         let file = file.unwrap();
         std::fs::copy(file.path(), copy.join(file.file_name())).unwrap();
     }
+    copy
+}
+
+#[test]
+fn readme_shows_what_a_report_prints() {
+    let dir = tempfile::tempdir().unwrap();
+    copied(dir.path());
     let (shown, printed) = (shown(), printed(dir.path()));
     // The advice depends on the machine that reads the run.
     let advice = format!("      jitterscope tune plan --run {RUN} ");

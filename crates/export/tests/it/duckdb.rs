@@ -8,68 +8,13 @@ use crate::common;
 use jitterscope_export::export_run;
 use jitterscope_model::CulpritTable;
 use jitterscope_store::{Column, RunReader, SCHEMA};
+use jitterscope_testing::python;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-const DUCKDB: &str = "2.0.0";
-
-fn skipped(why: &str) -> Option<PathBuf> {
-    jitterscope_testing::skip(&format!(
-        "{why}; apt-get install python3-venv, and let pip reach its index"
-    ));
-    None
-}
-
-/// A Python with DuckDB, in its own folder below `target`.
-fn python() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duckdb-{DUCKDB}"));
-    let python = folder.join("bin/python");
-    let lock = File::create(folder.with_extension("lock")).unwrap();
-    lock.lock().unwrap();
-    let has_it = || {
-        let check = format!("import duckdb, sys; sys.exit(duckdb.__version__ != '{DUCKDB}')");
-        Command::new(&python)
-            .args(["-c", &check])
-            .output()
-            .is_ok_and(|output| output.status.success())
-    };
-    if has_it() {
-        return Some(python);
-    }
-    match Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&folder)
-        .output()
-    {
-        Err(_) => return skipped("there is no python3"),
-        Ok(output) if !output.status.success() => return skipped("python3 has no venv"),
-        Ok(_) => {}
-    }
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--only-binary",
-        ":all:",
-        "--no-deps",
-    ];
-    let installed = Command::new(&python)
-        .args(pip)
-        .arg(format!("duckdb=={DUCKDB}"))
-        .output();
-    match installed {
-        Ok(output) if output.status.success() && has_it() => Some(python),
-        Ok(output) => skipped(&format!(
-            "pip could not get DuckDB: {}",
-            String::from_utf8_lossy(&output.stderr)
-        )),
-        Err(error) => skipped(&format!("pip cannot be started: {error}")),
-    }
-}
+const DUCKDB: &str = "duckdb==2.0.0";
 
 /// The tables in `folder` as DuckDB reads them.
 fn seen(python: &Path, folder: &Path) -> Value {
@@ -206,7 +151,10 @@ fn check(seen: &Value, run: &RunReader) {
 
 #[test]
 fn duckdb_reads_the_tables_as_we_do() {
-    let Some(python) = python() else { return };
+    let Some(python) = python(Path::new(env!("CARGO_TARGET_TMPDIR")), &[DUCKDB]) else {
+        return;
+    };
+    let python = python.join("bin/python");
     let dir = tempfile::tempdir().unwrap();
     let run = common::run(&dir.path().join("runs"));
     let folder = dir.path().join("tables");
