@@ -1,6 +1,7 @@
 //! `record --profile NAME`: a limit, a probe and its settings from a file, for one kind of work.
 
 mod expand;
+mod variable;
 
 pub use expand::expand;
 
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 /// The profiles of this program, by name.
-const OURS: [(&str, &str); 8] = [
+const OURS: [(&str, &str); 9] = [
     (
         "audio-48k-256",
         include_str!("../profiles/audio-48k-256.toml"),
@@ -24,6 +25,10 @@ const OURS: [(&str, &str); 8] = [
         include_str!("../profiles/audio-48k-64.toml"),
     ),
     ("cloud-vm", include_str!("../profiles/cloud-vm.toml")),
+    (
+        "openshift-latency",
+        include_str!("../profiles/openshift-latency.toml"),
+    ),
     ("servo-1khz", include_str!("../profiles/servo-1khz.toml")),
     ("servo-2khz", include_str!("../profiles/servo-2khz.toml")),
     ("servo-4khz", include_str!("../profiles/servo-4khz.toml")),
@@ -135,9 +140,11 @@ fn parse(text: &str) -> Result<Profile, String> {
                 let why = format!("probe '{text}': there are {}", PROBES.join(", "));
                 return Err(bad(&why));
             }
-            ("limit", DeValue::String(text)) => {
-                let time = some_duration(text).map_err(|why| bad(&format!("limit: {why}")))?;
-                limit = Some(time);
+            ("limit", given @ (DeValue::String(_) | DeValue::Table(_))) => {
+                let of_limit = |why: String| bad(&format!("limit: {why}"));
+                for text in values(given).map_err(of_limit)?.into_iter().flatten() {
+                    limit = Some(some_duration(&text).map_err(of_limit)?);
+                }
             }
             ("record", DeValue::Table(table)) => {
                 for (key, value) in table {
@@ -149,7 +156,7 @@ fn parse(text: &str) -> Result<Profile, String> {
                         ));
                     }
                     let values = values(value.get_ref())
-                        .ok_or_else(|| format!("line {at}: '{}' is no option", key.get_ref()))?;
+                        .map_err(|why| format!("line {at}: '{}' {why}", key.get_ref()))?;
                     options.extend(values.into_iter().map(|value| ProfileOption {
                         name: key.get_ref().to_string(),
                         value,
@@ -186,18 +193,23 @@ fn parse(text: &str) -> Result<Profile, String> {
     })
 }
 
-/// The values of an option; none for one that is off.
-fn values(value: &DeValue<'_>) -> Option<Vec<Option<String>>> {
-    Some(match value {
+/// The values of an option; none for one that is off, or that rests on a variable that is not set.
+fn values(value: &DeValue<'_>) -> Result<Vec<Option<String>>, String> {
+    Ok(match value {
         DeValue::String(text) => vec![Some(text.to_string())],
         DeValue::Integer(number) => vec![Some(number.as_str().to_owned())],
         DeValue::Boolean(true) => vec![None],
         DeValue::Boolean(false) => Vec::new(),
         DeValue::Array(all) => {
             let each = all.iter().map(|value| values(value.get_ref()));
-            each.collect::<Option<Vec<_>>>()?.concat()
+            each.collect::<Result<Vec<_>, _>>()?.concat()
         }
-        _ => return None,
+        DeValue::Table(table) => {
+            let set = variable::value(table, |name| std::env::var(name).ok())
+                .map_err(|why| format!("cannot be set: {why}"))?;
+            set.map(Some).into_iter().collect()
+        }
+        _ => return Err("is no option".to_owned()),
     })
 }
 

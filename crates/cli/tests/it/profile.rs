@@ -74,3 +74,40 @@ fn an_unknown_or_wrong_profile_ends_with_two() {
         stderr(&wrong)
     );
 }
+
+#[test]
+fn openshifts_variables_set_limit_length_and_cpus() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = jitterscope_testing::highest_cpu();
+    let recorded = |variables: &[(&str, &str)]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+            .arg("--runs")
+            .arg(dir.path())
+            .args(["record", "--profile", "openshift-latency", "--json", "-q"])
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap()
+    };
+    let held = recorded(&[
+        ("MAXIMUM_LATENCY", "3600000000"),
+        ("LATENCY_TEST_RUNTIME", "1"),
+        ("LATENCY_TEST_CPUS", "1"),
+    ]);
+    assert_eq!(held.status.code(), Some(0), "{}", stderr(&held));
+    assert!(
+        stderr(&held).contains(&format!("CPU {cpu} held OpenShift's latency test for ")),
+        "{}",
+        stderr(&held)
+    );
+    let report = json(&held);
+    let measured = report["run"]["duration_ns"].as_u64().unwrap();
+    assert!(
+        (990_000_000..1_500_000_000).contains(&measured),
+        "{measured}"
+    );
+    let wrong = recorded(&[("MAXIMUM_LATENCY", "20us")]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let says = "limit: MAXIMUM_LATENCY=20us is no whole number";
+    assert!(stderr(&wrong).contains(says), "{}", stderr(&wrong));
+}
