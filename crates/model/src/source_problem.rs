@@ -16,6 +16,21 @@ pub enum SourceProblem {
         /// The refused file.
         path: String,
     },
+    /// This user can make tracing instances, or another user was given their folder. But an instance belongs to the
+    /// folder's owner, who alone can write to its files; a group can only read them.
+    InstancesOfOwner {
+        /// The folder.
+        path: String,
+        /// The owner's user id; null if this process's user namespace does not map it.
+        owner: Option<u32>,
+    },
+    /// A permission is missing, and the process is in a user namespace, whose capabilities do not count.
+    UserNamespace {
+        /// The process's user outside; null if the namespace does not map it.
+        user: Option<u32>,
+        /// What is not permitted.
+        problem: Box<SourceProblem>,
+    },
     /// tracefs is not mounted, and this user may not mount it.
     MountDenied,
     /// tracefs is not mounted, and the kernel refused to mount it.

@@ -12,6 +12,7 @@
 use crate::held_lock::HeldLock;
 use crate::machine::Machine;
 use crate::run_folder::{ROOTS, own_run_folder};
+use crate::user_namespace::{is_hidden_roots, own_user};
 use jitterscope_model::{CpuId, CpuSet};
 use std::fs::{self, File, Metadata, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -69,7 +70,7 @@ impl CpuClaim {
     /// # Errors
     /// Root or the same user has claimed one of them; then none is claimed.
     pub fn take(machine: &Machine, cpus: &CpuSet) -> Result<CpuClaim, CpuClaimed> {
-        CpuClaim::take_as(machine, cpus, rustix::process::geteuid().as_raw())
+        CpuClaim::take_as(machine, cpus, own_user(machine))
     }
 
     fn take_as(machine: &Machine, cpus: &CpuSet, user: u32) -> Result<CpuClaim, CpuClaimed> {
@@ -106,7 +107,8 @@ fn leave_to_root(machine: &Machine, cpu: CpuId) -> Result<(), CpuClaimed> {
     let path = machine.path(ROOTS).join(CLAIMS).join(name_of(cpu));
     let begun = Instant::now();
     loop {
-        let root = fs::symlink_metadata(&path).ok().filter(|of| of.uid() == 0);
+        let of_root = |of: &Metadata| of.uid() == 0 || is_hidden_roots(&path, of.uid());
+        let root = fs::symlink_metadata(&path).ok().filter(of_root);
         if root.is_none_or(|of| lockers(machine, &of).is_empty()) {
             return Ok(());
         }

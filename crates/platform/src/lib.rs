@@ -30,6 +30,7 @@ mod thread;
 mod thread_affinity;
 mod topology;
 mod trusted_folder;
+mod user_namespace;
 mod write_watch;
 
 pub use access::{
@@ -66,4 +67,5 @@ pub use thread::{
 pub use thread_affinity::set_thread_affinity;
 pub use topology::Topology;
 pub use trusted_folder::{Distrust, TrustError, TrustedFolder};
+pub use user_namespace::{UserNamespace, own_user, user_outside};
 pub use write_watch::{Watched, WriteWatch};

@@ -1,5 +1,6 @@
 //! The calling thread: its CPUs, its priority, and its resource usage.
 
+use crate::user_namespace::none_counts;
 use jitterscope_model::{CpuId, CpuSet, Nanos};
 use rustix::thread as rt;
 
@@ -17,7 +18,8 @@ pub enum PinError {
     Unsupported(CpuId),
     /// The scheduling class was refused.
     #[error(
-        "SCHED_FIFO priority {priority} was refused: {source}. It needs CAP_SYS_NICE or an RLIMIT_RTPRIO of at least {priority}, and a cgroup with real-time bandwidth"
+        "SCHED_FIFO priority {priority} was refused: {source}. It needs CAP_SYS_NICE or an RLIMIT_RTPRIO of at least {priority}, and a cgroup with real-time bandwidth{}",
+        none_counts()
     )]
     Priority {
         priority: u32,

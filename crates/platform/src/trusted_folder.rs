@@ -5,6 +5,7 @@
 //! exactly their intended mode, regardless of the umask.
 
 use crate::access::{AccessError, HeldDir};
+use crate::user_namespace::is_hidden_roots;
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
@@ -281,17 +282,17 @@ impl TrustedFolder {
             Err(e) => return Err(TrustError::io(&path, e)),
         };
         let stat = sys::fstat(&file).map_err(|e| TrustError::io(&path, e))?;
-        check_file(&stat).map_err(|reason| TrustError::distrusted(&path, reason))?;
+        check_file(&path, &stat).map_err(|reason| TrustError::distrusted(&path, reason))?;
         Ok(Some((file, stat)))
     }
 }
 
 /// Checks everything but write permissions.
-fn check_file(stat: &Stat) -> Result<(), Distrust> {
+fn check_file(path: &Path, stat: &Stat) -> Result<(), Distrust> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Distrust::NotAFile);
     }
-    owned(stat.st_uid)?;
+    owned(path, stat.st_uid)?;
     #[allow(
         clippy::unnecessary_cast,
         reason = "its width differs between architectures"
@@ -312,9 +313,8 @@ fn fs_look(path: &Path) -> Result<Option<()>, TrustError> {
     };
     let sound = match found.is_symlink() {
         true => Err(Distrust::Link),
-        false => {
-            owned(found.uid()).and_then(|()| not_writable_by_others(found.permissions().mode()))
-        }
+        false => owned(path, found.uid())
+            .and_then(|()| not_writable_by_others(found.permissions().mode())),
     };
     sound
         .map(Some)
@@ -324,7 +324,7 @@ fn fs_look(path: &Path) -> Result<Option<()>, TrustError> {
 /// A sticky folder is allowed on the path, but not as this folder: others could put files into it.
 fn held(path: &Path, folder: HeldDir) -> Result<TrustedFolder, TrustError> {
     let stat = sys::fstat(&folder).map_err(|e| TrustError::io(path, e))?;
-    owned(stat.st_uid)
+    owned(path, stat.st_uid)
         .and_then(|()| not_writable_by_others(stat.st_mode))
         .map_err(|reason| TrustError::distrusted(path, reason))?;
     Ok(TrustedFolder {
@@ -333,11 +333,11 @@ fn held(path: &Path, folder: HeldDir) -> Result<TrustedFolder, TrustError> {
     })
 }
 
-fn owned(uid: u32) -> Result<(), Distrust> {
+fn owned(path: &Path, uid: u32) -> Result<(), Distrust> {
     let wanted = rustix::process::geteuid().as_raw();
     match uid {
         0 => Ok(()),
-        owner if owner == wanted => Ok(()),
+        owner if owner == wanted || is_hidden_roots(path, owner) => Ok(()),
         owner => Err(Distrust::Owner { owner, wanted }),
     }
 }

@@ -3,8 +3,9 @@
 use crate::housekeeping::HousekeepingAffinity;
 use crate::kernel_events::NoEvents;
 use crate::settings::RecordSettings;
-use jitterscope_model::{CpuUse, NoKernelEvents, SourceLoss, SourceReport, Warning};
+use jitterscope_model::{CpuUse, NoKernelEvents, SourceLoss, SourceReport, SourceStatus, Warning};
 use jitterscope_platform::{ClockChoice, Machine, Topology};
+use jitterscope_source::problem_in_namespace;
 
 pub(crate) fn warnings(
     machine: &Machine,
@@ -73,8 +74,11 @@ pub(crate) fn throttling(machine: &Machine) -> Option<Warning> {
 }
 
 /// Records that there are no kernel events, as a source report, and returns the warning.
-pub(crate) fn blind(why: &NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
-    let problem = why.problem();
+pub(crate) fn blind(machine: &Machine, why: &NoEvents, sources: &mut Vec<SourceReport>) -> Warning {
+    let problem = match why.status() {
+        SourceStatus::Denied => problem_in_namespace(machine, why.problem()),
+        _ => why.problem(),
+    };
     sources.push(SourceReport::limited(
         "tracefs",
         why.status(),

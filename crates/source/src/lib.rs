@@ -30,7 +30,7 @@ pub use calls::CallDecoder;
 pub use context::{ContextError, FormatText, TraceContext};
 pub use decode::{DecodeCounts, Decoder, PageInfo};
 pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
-pub use survey::{sources, survey};
+pub use survey::{in_namespace, problem_in_namespace, sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
 pub use tracefs::{

@@ -56,6 +56,26 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
     use SourceProblem as P;
     match of {
         P::NoPermission { path } => format!("no permission for {path}"),
+        P::InstancesOfOwner { path, owner } => {
+            let owner = match owner {
+                Some(0) => "root".into(),
+                Some(user) => format!("user {user}"),
+                None => "a user outside".into(),
+            };
+            format!(
+                "tracing instances in {path} belong to {owner}, who alone can write to their files"
+            )
+        }
+        P::UserNamespace { user, problem: of } => {
+            let outside = match user {
+                Some(user) => format!(" (outside it is user {user})"),
+                None => String::new(),
+            };
+            format!(
+                "{}; this process is in a user namespace, whose capabilities do not count here{outside}",
+                problem(of)
+            )
+        }
         P::MountDenied => "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".into(),
         P::MountRefused { path, system, .. } => {
             format!("tracefs is not mounted, and mounting it at {path} failed: {system}")
@@ -171,6 +191,7 @@ fn flaw(of: &TracefsFlaw) -> String {
 
 /// The mount point of tracefs.
 const TRACING: &str = "/sys/kernel/tracing";
+const DEBUGFS: &str = "/sys/kernel/debug/";
 
 /// How to give a user the folder of tracing instances and nothing else of tracefs: the instances made there belong to
 /// the user.
@@ -185,14 +206,41 @@ fn given(root: &str, mounted: bool) -> String {
     )
 }
 
+/// A fix that applies outside of the user namespace, for the user outside.
+fn outside(fix: &str, user: Option<u32>) -> String {
+    let fix = match user {
+        Some(user) => fix.replace("chown USER ", &format!("chown {user} ")),
+        None => fix.to_owned(),
+    };
+    match fix.is_empty() {
+        true => fix,
+        false => format!("outside of the user namespace, {fix}"),
+    }
+}
+
 /// The least intrusive fix, as a sentence without its full stop; empty if there is none.
 pub(crate) fn fix(of: &SourceProblem) -> String {
     use SourceProblem as P;
     match of {
         P::NoPermission { path } => {
             let root = path.split_once("/instances").map_or(path.as_str(), |(root, _)| root);
-            return given(root, true);
+            // Ordinary users may not enter debugfs.
+            return match root.starts_with(DEBUGFS) {
+                true => given(TRACING, false),
+                false => given(root, true),
+            };
         }
+        P::InstancesOfOwner { path, owner: Some(0) } => {
+            return format!(
+                "as root, once after each boot: `chown USER {path}`; for several users let USER be an account that \
+                 they share (docs/rights.md)"
+            );
+        }
+        P::InstancesOfOwner { owner: Some(owner), .. } => {
+            return format!("record as that user: `sudo -u '#{owner}' jitterscope record` (docs/rights.md)");
+        }
+        P::InstancesOfOwner { owner: None, .. } => "`jitterscope doctor` says whose they are",
+        P::UserNamespace { user, problem } => return outside(&fix(problem), *user),
         P::MountRefused { denied: true, .. }
         | P::ValueRefused { denied: true, .. }
         | P::ControlUnreadable { denied: true, .. }
@@ -326,104 +374,4 @@ pub(crate) fn loss(of: &SourceLoss) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use jitterscope_model::{CpuId, EventGrain, SourceReport, SourceStatus};
-    use serde_json::json;
-
-    #[test]
-    fn a_source_is_reported_with_all_that_limits_it() {
-        let problems = [
-            SourceProblem::EventsMissing {
-                events: vec!["a:b".into(), "c:d".into()],
-            },
-            SourceProblem::EventsLost { lost: 7 },
-        ];
-        let words = source_words(
-            &problems,
-            &[SourceLoss::Softirqs, SourceLoss::NearLostEvents],
-        );
-        assert_eq!(
-            words.reason,
-            "this kernel lacks a:b, c:d; the ring buffer lost 7 events"
-        );
-        assert_eq!(
-            words.loses,
-            "softirqs; the cause of stalls near the lost events"
-        );
-        assert!(
-            words
-                .fix
-                .ends_with("built in; make the trace buffer larger"),
-            "{}",
-            words.fix
-        );
-        assert_eq!(source_words(&[], &[]), SourceWords::default());
-    }
-
-    #[test]
-    fn events_that_were_not_asked_for_are_not_said_to_be_lacking() {
-        let problem = SourceProblem::EventsNotAsked {
-            grain: EventGrain::Coarse,
-        };
-        let words = source_words(&[problem], &[SourceLoss::WorkItems]);
-        assert_eq!(
-            words.reason,
-            "not all events were recorded (--events coarse)"
-        );
-        assert_eq!(
-            (&*words.loses, &*words.fix),
-            ("what kworkers ran", "record with --events all")
-        );
-    }
-
-    #[test]
-    fn a_virtual_machine_gets_advice_about_its_host() {
-        let of = |virtual_machine| {
-            fix(&SourceProblem::NoMsrDevice {
-                cpu: CpuId(0),
-                virtual_machine,
-            })
-        };
-        assert_eq!([of(true), of(false)], ["count on the host", "modprobe msr"]);
-    }
-
-    #[test]
-    fn what_a_newer_version_wrote_is_shown() {
-        let read = |value| serde_json::from_value::<SourceReport>(value).unwrap();
-        let newer = read(
-            json!({"name": "x", "status": "denied", "problems": [{"id": "sun_spots"}],
-            "losses": ["shade"], "lost": 0}),
-        );
-        let words = source_words(&newer.problems, &newer.losses);
-        assert!(
-            words.reason.ends_with("does not know (sun_spots)"),
-            "{}",
-            words.reason
-        );
-        assert_eq!((&*words.loses, &*words.fix), ("shade", ""));
-        assert_eq!(newer.status, SourceStatus::Denied);
-    }
-
-    #[test]
-    fn an_error_says_what_stands_in_the_way_and_what_to_do() {
-        let text = record_error(&RecordError::Graph {
-            problem: SourceProblem::GraphForOne,
-        });
-        assert!(
-            text.starts_with(
-                "kernel functions cannot be looked into: this kernel's function_graph"
-            )
-        );
-        assert!(
-            text.ends_with("; to have it: use Linux 6.11 or later"),
-            "{text}"
-        );
-        let text = record_error(&RecordError::Blind {
-            problem: SourceProblem::LockedDown,
-        });
-        assert!(text.ends_with(
-            "to root too; boot without lockdown=confidentiality; lockdown=integrity allows tracing"
-        ));
-    }
-}
+mod tests;

@@ -68,6 +68,8 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         SourceProblem::NoTsc { because } => tsc_flaw(because) == *because,
         SourceProblem::NoClock { because } => *because == ClockFailure::Stuck,
         SourceProblem::NoPermission { .. }
+        | SourceProblem::InstancesOfOwner { .. }
+        | SourceProblem::UserNamespace { .. }
         | SourceProblem::MountRefused { .. }
         | SourceProblem::TracefsUnusable { .. }
         | SourceProblem::TraceClock { .. }

@@ -1,7 +1,7 @@
 //! What unprivileged users can do, and one who was given only the folder of tracing instances.
 
 use crate::live::{can_trace, json, program, stderr};
-use jitterscope_testing::{is_root, turn};
+use jitterscope_testing::{is_root, skip, turn};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -37,6 +37,18 @@ impl User {
             .gid(self.id)
             .output()
             .unwrap()
+    }
+
+    /// Runs a program as root of a user namespace of this user.
+    fn inside(&self, program: &Path, args: &[&str]) -> std::io::Result<Output> {
+        Command::new("unshare")
+            .args(["--user", "--map-root-user"])
+            .arg(program)
+            .env("JITTERSCOPE_RUNS", self.home.path().join("runs"))
+            .args(args)
+            .uid(self.id)
+            .gid(self.id)
+            .output()
     }
 
     fn json(&self, args: &[&str]) -> Value {
@@ -176,10 +188,11 @@ fn a_user_given_the_instances_records_without_privilege() {
     assert!(!attached["threads"].as_array().unwrap().is_empty());
 
     // It belongs to this user alone, and no other files changed their owner.
-    assert_eq!(
-        status(&stranger.json(&["doctor", "--json"]), "tracefs"),
-        "denied"
-    );
+    let others = stranger.json(&["doctor", "--json"]);
+    assert_eq!(status(&others, "tracefs"), "denied");
+    let problem = &source(&others, "tracefs")["problems"][0];
+    assert_eq!(problem["id"], "instances_of_owner", "{problem}");
+    assert_eq!(problem["owner"], NOBODY, "{problem}");
     assert_eq!(status(&doctor, "function_graph"), "denied");
     let left = fs::read_dir(format!("{TRACING}/instances")).unwrap();
     let left: Vec<_> = left
@@ -222,6 +235,51 @@ fn without_privilege_it_measures_and_says_what_it_cannot_see() {
     for part in ["has lost", "; the worst lasted", " host"] {
         assert!(sentence.contains(part), "{part}: {sentence}");
     }
+}
+
+#[test]
+fn root_of_a_user_namespace_measures_like_its_user_and_is_told_why() {
+    let _turn = turn();
+    if !is_root() {
+        return;
+    }
+    let nobody = User::new(NOBODY);
+    let possible = nobody.inside(Path::new("true"), &[]);
+    if !possible.is_ok_and(|output| output.status.success()) {
+        skip("this machine does not let users make user namespaces");
+        return;
+    }
+    let program = nobody.home.path().join("jitterscope");
+    let run = |args: &[&str]| nobody.inside(&program, args).unwrap();
+    let doctor = json(&run(&["doctor", "--json"]));
+    for name in ["tracefs", "symbols"] {
+        let of = source(&doctor, name);
+        assert_eq!(of["status"], "denied", "{of}");
+        assert_eq!(of["problems"][0]["id"], "user_namespace", "{of}");
+        assert_eq!(of["problems"][0]["user"], NOBODY, "{of}");
+    }
+    let fix = source(&doctor, "tracefs")["fix"].as_str().unwrap();
+    assert!(fix.contains(&format!("chown {NOBODY} ")), "{fix}");
+
+    let recorded = run(&["record", "--duration", "1s", "--quiet"]);
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    let brief = String::from_utf8(recorded.stdout).unwrap();
+    let brief = brief.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "of its time",
+        "; the worst lasted",
+        " host",
+        "in a user namespace, whose capabilities do not count",
+    ] {
+        assert!(brief.contains(part), "{part}: {brief}");
+    }
+    let refused = run(&["record", "-d", "300ms", "--priority", "5", "-q"]);
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("capabilities of this user namespace do not count"),
+        "{}",
+        stderr(&refused)
+    );
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl HeldDir {
     pub fn is_shared(&self) -> Result<bool, AccessError> {
         let stat = self.stat()?;
         Ok(stat.st_mode & 0o1000 != 0 && stat.st_mode & 0o022 != 0
-            || changeable_by_others(&stat).is_some())
+            || changeable_by_others(&self.path, &stat).is_some())
     }
 
     /// Its entries, sorted by name. Entries that disappear during the read are left out.

@@ -10,6 +10,9 @@
 //! | what the user names for writing | [`OutputPlace`]: anywhere; but links, existing files, pipes and devices of another user are refused |
 //! | what the user names for reading | [`HeldDir::open`], [`open_regular`], [`read_bounded`]: anywhere, links too; regular files only, up to a length |
 //!
+//! In a user namespace that does not map the machine's root, root's files look like those of every other user outside.
+//! There only folders that are root's on every machine, such as `/` and `/tmp`, count as root's.
+//!
 //! New folders have mode 0700 and new files 0600; only outputs that the user names follow the umask.
 
 mod dir;

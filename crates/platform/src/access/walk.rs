@@ -1,6 +1,7 @@
 //! From a path to an open folder, one component at a time.
 
 use super::error::AccessError;
+use crate::user_namespace::{hidden_root, is_hidden_roots};
 use rustix::fs::{
     CWD, FileType, Mode, OFlags, Stat, chmod, fstat, fstatfs, mkdirat, openat, readlinkat,
 };
@@ -78,7 +79,7 @@ impl Walk {
     fn enter(&mut self, fd: OwnedFd, path: PathBuf) -> Result<(), AccessError> {
         if self.rule == Rule::Trusted {
             let stat = fstat(&fd).map_err(|e| AccessError::io(&path, e))?;
-            if let Some(why) = changeable_by_others(&stat) {
+            if let Some(why) = changeable_by_others(&path, &stat) {
                 return Err(AccessError::Changeable {
                     component: path,
                     why,
@@ -132,7 +133,9 @@ impl Walk {
         if self.links > MOST_LINKS {
             return Err(AccessError::io(&path, Errno::LOOP));
         }
-        if !is_ours(stat.st_uid) {
+        // A link there is root's, like the folder that it lies in.
+        let roots = self.here().1 == Path::new("/") && is_hidden_roots(Path::new("/"), stat.st_uid);
+        if !is_ours(stat.st_uid) && !roots {
             return Err(AccessError::Foreign {
                 path,
                 what: "a symbolic link",
@@ -180,10 +183,14 @@ pub(super) fn is_ours(owner: u32) -> bool {
 ///
 /// In a sticky folder only the owner of the file and the owner of the folder can. Distributions with umask 002 give
 /// every user a group of the same number that has no other member; root's group is no such group.
-pub(super) fn changeable_by_others(folder: &Stat) -> Option<String> {
+pub(super) fn changeable_by_others(path: &Path, folder: &Stat) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
-    if !is_ours(folder.st_uid) {
-        return Some(format!("belongs to user {}", folder.st_uid));
+    let hidden = hidden_root();
+    if !is_ours(folder.st_uid) && !is_hidden_roots(path, folder.st_uid) {
+        return Some(match Some(folder.st_uid) == hidden {
+            true => "belongs to a user whom this user namespace does not map".into(),
+            false => format!("belongs to user {}", folder.st_uid),
+        });
     }
     if folder.st_mode & 0o1000 != 0 {
         return None;
@@ -191,7 +198,9 @@ pub(super) fn changeable_by_others(folder: &Stat) -> Option<String> {
     if folder.st_mode & 0o002 != 0 {
         return Some("can be written to by every user".into());
     }
-    let own_group = user != 0 && folder.st_uid == user && folder.st_gid == user;
+    // The root of a user namespace is an ordinary user outside.
+    let is_root = user == 0 && hidden.is_none();
+    let own_group = !is_root && folder.st_uid == user && folder.st_gid == user;
     (folder.st_mode & 0o020 != 0 && !own_group)
         .then(|| format!("can be written to by the users of group {}", folder.st_gid))
 }

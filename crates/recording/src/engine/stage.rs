@@ -20,6 +20,7 @@ use jitterscope_model::{
     SinkError, SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
+use jitterscope_source::in_namespace;
 use jitterscope_store::{Room, RunWriter, StoreError, StoreSink};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -209,7 +210,7 @@ impl<'c, 'o> Stage<'c, 'o> {
     /// Notes that no kernel events are recorded: they were not requested, or `why` they are unavailable.
     pub(crate) fn without_events(&mut self, why: Option<&NoEvents>) {
         let circumstance = match why {
-            Some(why) => before::blind(why, &mut self.sources),
+            Some(why) => before::blind(self.machine, why, &mut self.sources),
             None => Warning::NoKernelEvents(NoKernelEvents {
                 wanted: false,
                 problem: None,
@@ -409,7 +410,10 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.warnings
             .extend(writer.and_then(|of| crate::warnings::of_writer(of.waited, &self.sources)));
         manifest.self_noise.helper_cpu_ns = self.helper_after;
-        manifest.sources = std::mem::take(&mut self.sources);
+        let sources = std::mem::take(&mut self.sources).into_iter();
+        manifest.sources = sources
+            .map(|source| in_namespace(self.machine, source))
+            .collect();
         let helper_ns = self.helper_after.saturating_sub(self.helper_before);
         manifest.self_noise.events = self
             .price

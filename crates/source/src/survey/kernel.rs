@@ -22,11 +22,8 @@ fn events(
         Ok(tracefs) => tracefs,
         Err(error) => return refused(name, all_lost, error),
     };
-    if !tracefs.makes_instances() {
-        let path = tracefs
-            .machine()
-            .shown(format!("{}/instances", tracefs.root()));
-        return refused(name, all_lost, &TraceError::NoPermission { path });
+    if let Err(error) = tracefs.may_use_instances() {
+        return refused(name, all_lost, &error);
     }
     let missing = missing(tracefs);
     if missing.events.is_empty() {
@@ -80,7 +77,9 @@ pub(super) fn symbols(machine: &Machine) -> SourceReport {
 /// Whether kernel functions can be traced.
 pub(super) fn function_graph(tracefs: Found<'_>) -> SourceReport {
     let supported = match tracefs {
-        Ok(tracefs) => graph_support(tracefs),
+        Ok(tracefs) => tracefs
+            .may_use_instances()
+            .and_then(|()| graph_support(tracefs)),
         Err(error) => return refused("function_graph", SourceLoss::FunctionTimes, error),
     };
     match supported {

@@ -5,9 +5,11 @@
 
 mod clock;
 mod kernel;
+mod namespace;
 mod proc_files;
 
 pub use clock::sources;
+pub use namespace::{in_namespace, problem_in_namespace};
 
 use crate::tracefs::Tracefs;
 use jitterscope_model::{ClockKind, SourceReport};
@@ -29,6 +31,9 @@ pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
     reports.push(kernel::function_graph(tracefs));
     reports.push(kernel::osnoise(tracefs));
     reports
+        .into_iter()
+        .map(|report| in_namespace(machine, report))
+        .collect()
 }
 
 #[cfg(test)]

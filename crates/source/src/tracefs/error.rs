@@ -13,6 +13,13 @@ pub enum TraceError {
     /// tracefs exists, but this user may not use it.
     #[error("no permission for {}", path.display())]
     NoPermission { path: PathBuf },
+    /// Instances belong to the owner of their folder, who is another user.
+    #[error("tracing instances in {} belong to another user", path.display())]
+    InstancesOfOwner {
+        path: PathBuf,
+        /// `None` if this process's user namespace does not map it.
+        owner: Option<u32>,
+    },
     /// tracefs is not mounted, and this user may not mount it.
     #[error("tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN")]
     MountDenied,
@@ -93,9 +100,10 @@ impl TraceError {
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let denied = match self {
-            TraceError::NoPermission { .. } | TraceError::MountDenied | TraceError::LockedDown => {
-                true
-            }
+            TraceError::NoPermission { .. }
+            | TraceError::InstancesOfOwner { .. }
+            | TraceError::MountDenied
+            | TraceError::LockedDown => true,
             TraceError::MountRefused { source, .. } | TraceError::Instance { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
@@ -116,6 +124,10 @@ impl TraceError {
         let text = |path: &Path| path.display().to_string();
         match self {
             TraceError::NoPermission { path } => SourceProblem::NoPermission { path: text(path) },
+            TraceError::InstancesOfOwner { path, owner } => SourceProblem::InstancesOfOwner {
+                path: text(path),
+                owner: *owner,
+            },
             TraceError::MountDenied => SourceProblem::MountDenied,
             TraceError::MountRefused { at, source } => SourceProblem::MountRefused {
                 path: at.clone(),

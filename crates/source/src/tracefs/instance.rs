@@ -29,6 +29,10 @@ impl Instance {
             tracefs.root(),
             owner::name(tracefs.machine(), role)?
         );
+        // Making it would succeed, and each of its settings would then be refused.
+        if let Err(error @ TraceError::InstancesOfOwner { .. }) = tracefs.may_use_instances() {
+            return Err(error);
+        }
         let mut path = stem.clone();
         for number in 2..=SAME_ROLE {
             match make(tracefs, &path) {

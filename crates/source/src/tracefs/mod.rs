@@ -15,6 +15,7 @@ mod filter;
 mod graph;
 mod graph_functions;
 mod instance;
+mod instances;
 mod mount;
 mod mountinfo;
 mod owner;

@@ -2,10 +2,9 @@
 
 use super::instance::Instance;
 use super::writer::{Live, TracefsWriter};
-use super::{TraceError, mountinfo, owner};
+use super::{TraceError, instances, mountinfo, owner};
 use jitterscope_model::{Comm, TracefsFlaw};
 use jitterscope_platform::{FileError, Machine};
-use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -116,10 +115,13 @@ impl Tracefs {
         inner.machine = machine.holding(&inner.root).map_err(&refused)?;
         match inner.machine.read(format!("{}/trace_clock", inner.root)) {
             Ok(_) => {}
-            Err(error)
-                if error.is_denied()
-                    && !is_locked(machine)
-                    && makes_instances(machine, &inner.root) => {}
+            Err(error) if error.is_denied() && !is_locked(machine) => {
+                match instances::may_use(machine, &inner.root) {
+                    Ok(()) => {}
+                    Err(why @ TraceError::InstancesOfOwner { .. }) => return Err(why),
+                    Err(_) => return Err(refused(error.source)),
+                }
+            }
             Err(error) => return Err(refused(error.source)),
         }
         for needed in ["instances", "events"] {
@@ -162,7 +164,7 @@ impl Tracefs {
     pub fn clocks(&self) -> Result<Clocks, TraceError> {
         let file = format!("{}/trace_clock", self.root());
         let text = match self.machine().read(file) {
-            Err(error) if error.is_denied() && self.makes_instances() => {
+            Err(error) if error.is_denied() && self.may_use_instances().is_ok() => {
                 Instance::create(self, "look")?.read("trace_clock")?
             }
             other => other?,
@@ -170,10 +172,12 @@ impl Tracefs {
         Ok(Clocks::parse(&text))
     }
 
-    /// Whether this user may make instances.
-    #[must_use]
-    pub fn makes_instances(&self) -> bool {
-        makes_instances(self.machine(), self.root())
+    /// Whether this user may make instances and use them.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_use_instances(&self) -> Result<(), TraceError> {
+        instances::may_use(self.machine(), self.root())
     }
 
     /// Names of threads that the kernel saved while it recorded events, including those of ended threads. The kernel
@@ -230,13 +234,6 @@ impl Tracefs {
         let left = self.inner.left.lock();
         std::mem::take(&mut *left.unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// Checks the effective capabilities: plain access(2) ignores those of an ordinary user.
-fn makes_instances(machine: &Machine, root: &str) -> bool {
-    let folder = machine.path(format!("{root}/instances"));
-    let access = Access::WRITE_OK | Access::EXEC_OK;
-    accessat(CWD, &folder, access, AtFlags::EACCESS).is_ok()
 }
 
 fn is_mounted(machine: &Machine) -> bool {

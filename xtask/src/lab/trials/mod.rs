@@ -18,6 +18,7 @@ mod state;
 mod steps;
 mod timerlat;
 mod topology;
+mod users;
 mod walk;
 
 use super::boot;

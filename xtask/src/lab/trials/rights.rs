@@ -4,22 +4,25 @@ use super::super::options::{Guest, Kernel, Program};
 use super::Finding;
 use super::document::{self, Table};
 use super::steps::{self, Steps, source, word};
+use super::users;
 use anyhow::Context;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Runs doctor as an ordinary user with each capability alone and with each pair of the relevant ones: while tracefs is
-/// mounted only below debugfs, while root owns it, and after the folder of instances was given away. Then makes
-/// recordings with the relevant ones.
+/// mounted only below debugfs, while root owns it, while a group of the user does, and after the folder of instances was
+/// given away. Does the same as root of a user namespace, who has them all. Then makes recordings with the relevant
+/// ones.
 const SCRIPT: &str = r#"
 modprobe msr
 echo service:x:1000:1000::/tmp:/bin/sh >>/etc/passwd
 echo service:x:1000: >>/etc/group
+groups=--clear-groups
 as() {
     with="-all$1"
     shift
-    /bin/setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps "$with" --ambient-caps "$with" \
+    /bin/setpriv --reuid 1000 --regid 1000 $groups --inh-caps "$with" --ambient-caps "$with" \
         --bounding-set "$with" env JITTERSCOPE_RUNS=/tmp/service jitterscope "$@"
 }
 alone=$(/bin/setpriv --list-caps)
@@ -29,17 +32,36 @@ for one in $MATTERS; do
         [ "$one" "<" "$other" ] && pairs="$pairs $one,+$other"
     done
 done
-for state in debugfs roots given; do
+inside() {
+    /bin/setpriv --reuid 1000 --regid 1000 $groups unshare -U -r env JITTERSCOPE_RUNS=/tmp/service jitterscope "$@"
+}
+for state in debugfs roots group given; do
     mkdir -p /out/$state
     case $state in
     debugfs) umount /sys/kernel/tracing ;;
     roots) mount -t tracefs tracefs /sys/kernel/tracing ;;
-    given) chmod o+x /sys/kernel/tracing && chown service /sys/kernel/tracing/instances ;;
+    group)
+        mount -o remount,gid=2000,mode=750 /sys/kernel/tracing && chmod g+w /sys/kernel/tracing/instances
+        groups="--groups 2000"
+        ;;
+    given)
+        mount -o remount,gid=0,mode=700 /sys/kernel/tracing && chmod g-w /sys/kernel/tracing/instances
+        groups=--clear-groups
+        chmod o+x /sys/kernel/tracing && chown service /sys/kernel/tracing/instances
+        ;;
     esac
     as "" doctor --json >"/out/$state/none"
     for caps in $alone $pairs; do
         as ",+$caps" doctor --json >"/out/$state/$caps"
     done
+    step "inside-$state" inside doctor --json
+    step "inside-$state-says" inside doctor
+    step "inside-$state-record" inside record -q --json -d 1s --cpus 1
+    step "inside-$state-brief" inside record -q -d 1s --cpus 1
+    if [ $state = group ]; then
+        step member as "" record -q --json -d 1s --cpus 1
+        step member-says as "" doctor
+    fi
 done
 for caps in $alone; do
     as ",+$caps" record -q -d 100ms --warmup 50ms --priority 5 >/dev/null 2>&1 && echo "$caps" >>/out/priority
@@ -47,6 +69,9 @@ done
 for caps in "" ",+dac_override" ",+dac_override,+syslog"; do
     step "record$caps" as "$caps" record -q --json -d 1s --cpus 1
 done
+# Another user; and what sudo does where that user may use the account.
+step other-says /bin/setpriv --reuid 1001 --regid 1001 --groups 2000 jitterscope doctor
+step shared as "" record -q --json -d 2s --cpus 1
 step service as ",+syslog,+sys_nice" record -q --json -d 1s --cpus 1 --priority 10
 chown root /sys/kernel/tracing/instances
 for caps in "" ",+dac_override"; do
@@ -67,12 +92,16 @@ const MATTER: [&str; 7] = [
 ];
 
 /// The states of tracefs: the script's name and the table's.
-const STATES: [(&str, &str); 3] = [
+const STATES: [(&str, &str); 4] = [
     (
         "debugfs",
         "tracefs is mounted below debugfs alone, and root's",
     ),
     ("roots", "it is mounted at its own place, and root's"),
+    (
+        "group",
+        "it belongs to a group of the user, who may write to `instances`",
+    ),
     ("given", "its `instances` were given to the user"),
 ];
 
@@ -87,26 +116,28 @@ pub fn least(finding: &mut Finding) -> anyhow::Result<()> {
     let mut head = vec!["source".to_owned()];
     head.extend(STATES.map(|(_, words)| words.to_owned()));
     let mut table = Table::new(&head);
-    let tried = STATES.map(|(state, _)| tried(&steps, state));
-    let [debugfs, roots, given] = tried;
-    let (debugfs, roots, given) = (debugfs?, roots?, given?);
-    for name in names(&roots)? {
+    let all = STATES
+        .map(|(state, _)| tried(&steps, state))
+        .into_iter()
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    for name in names(&all[0])? {
         let mut cells = vec![format!("`{name}`")];
-        for tried in [&debugfs, &roots, &given] {
-            cells.push(in_words(&least_of(tried, &name)));
-        }
+        cells.extend(all.iter().map(|tried| in_words(&least_of(tried, &name))));
         table.row(cells);
     }
     let priority = steps.file("priority");
     let priority: Vec<Set> = priority.lines().map(set).collect();
-    let cell = in_words(&priority);
-    table.row(vec![
-        "`record --priority`".into(),
-        cell.clone(),
-        cell.clone(),
-        cell,
-    ]);
+    let mut cells = vec!["`record --priority`".to_owned()];
+    cells.resize(head.len(), in_words(&priority));
+    table.row(cells);
     agrees(finding, &steps)?;
+    for ((state, _), tried) in STATES.iter().zip(&all) {
+        users::of_namespace(finding, &steps, state, &tried[0].1)?;
+    }
+    users::of_group(finding, &steps)?;
+    for kernel in [Kernel::V6_1, Kernel::V6_12] {
+        users::inheritance(finding, kernel)?;
+    }
     document::compare(finding, "docs/rights.md", "rights", &table.text())
 }
 
@@ -150,7 +181,7 @@ fn least_of(tried: &[(Set, Value)], name: &str) -> Vec<Set> {
 }
 
 /// A virtual machine's counter is reported as absent, with any capabilities.
-fn is_denied(source: &Value) -> bool {
+pub fn is_denied(source: &Value) -> bool {
     source["status"] == "denied" || source["problems"][0]["id"] == "msr_denied"
 }
 

@@ -19,6 +19,7 @@ use guard::Guard;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{DiffRules, diff};
 use jitterscope_model::{RunHead, StallId};
+use jitterscope_platform::{Machine, own_user};
 use jitterscope_store::{RunReader, StoreError};
 use jitterscope_view::{html, list};
 use kept::Kept;
@@ -154,7 +155,7 @@ fn opener() -> Result<Opener, UsageError> {
     let variable = |name| std::env::var(name).ok();
     let (user, number) = (variable("SUDO_USER"), variable("SUDO_UID"));
     let by_sudo = user.zip(number.and_then(|number| number.parse().ok()));
-    Opener::choose(rustix::process::geteuid().as_raw(), by_sudo)
+    Opener::choose(own_user(&Machine::host()), by_sudo)
 }
 
 fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
