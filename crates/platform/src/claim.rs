@@ -24,6 +24,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The folder of claims, with one file per CPU.
 const CLAIMS: &str = "cpus";
+/// The same for CPUs that are being watched: whoever watches takes no CPU from a recording, but two histories of one CPU
+/// are one too many.
+const WATCHED: &str = "watched";
 
 /// Claimed CPUs. Dropping this releases them.
 #[derive(Debug)]
@@ -34,12 +37,15 @@ pub struct CpuClaim {
 /// Another recording measures a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "CPU {cpu} is being measured by another recording{holder}: two on one CPU would measure each other. Wait for it, \
-     end it, or choose another CPU with --cpus"
+    "CPU {cpu} is being {}{holder}: {}. Wait for it, end it, or choose another CPU with --cpus",
+    if *watched { "watched by another watch" } else { "measured by another recording" },
+    if *watched { "one history of a CPU is enough" } else { "two on one CPU would measure each other" }
 )]
 pub struct CpuClaimed {
     pub cpu: CpuId,
     pub holder: ClaimHolder,
+    /// Whether it was claimed to be watched.
+    pub watched: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +75,29 @@ impl CpuClaim {
     /// # Errors
     /// Root or the same user has claimed one of them; then none is claimed.
     pub fn take(machine: &Machine, cpus: &CpuSet) -> Result<CpuClaim, CpuClaimed> {
-        CpuClaim::take_as(machine, cpus, rustix::process::geteuid().as_raw())
+        CpuClaim::take_as(machine, cpus, rustix::process::geteuid().as_raw(), CLAIMS)
     }
 
-    fn take_as(machine: &Machine, cpus: &CpuSet, user: u32) -> Result<CpuClaim, CpuClaimed> {
-        let folder = own_run_folder(machine, user, CLAIMS).ok();
+    /// Claims these CPUs for a watch. A recording may measure them meanwhile.
+    ///
+    /// # Errors
+    /// Another watch of root or of the same user has one of them; then none is claimed.
+    pub fn take_to_watch(machine: &Machine, cpus: &CpuSet) -> Result<CpuClaim, CpuClaimed> {
+        CpuClaim::take_as(machine, cpus, rustix::process::geteuid().as_raw(), WATCHED)
+    }
+
+    fn take_as(
+        machine: &Machine,
+        cpus: &CpuSet,
+        user: u32,
+        claims: &'static str,
+    ) -> Result<CpuClaim, CpuClaimed> {
+        let watched = claims == WATCHED;
+        let folder = own_run_folder(machine, user, claims).ok();
         let mut locks = Vec::new();
         for cpu in cpus.iter() {
             if user != 0 {
-                leave_to_root(machine, cpu)?;
+                leave_to_root(machine, cpu, claims)?;
             }
             let Some(Ok(file)) = folder.as_ref().map(|it| it.lock_file(&name_of(cpu))) else {
                 continue;
@@ -86,7 +106,11 @@ impl CpuClaim {
                 Ok(held) => locks.push(held),
                 Err((file, TryLockError::WouldBlock)) => {
                     let holder = holder(machine, &file);
-                    return Err(CpuClaimed { cpu, holder });
+                    return Err(CpuClaimed {
+                        cpu,
+                        holder,
+                        watched,
+                    });
                 }
                 // The file system has no locks.
                 Err((_, TryLockError::Error(_))) => {}
@@ -102,8 +126,8 @@ fn name_of(cpu: CpuId) -> String {
 
 /// Waits while root claims a CPU, and fails if root keeps it. Other users cannot open root's files, so this reads the
 /// kernel's list of locks.
-fn leave_to_root(machine: &Machine, cpu: CpuId) -> Result<(), CpuClaimed> {
-    let path = machine.path(ROOTS).join(CLAIMS).join(name_of(cpu));
+fn leave_to_root(machine: &Machine, cpu: CpuId, claims: &'static str) -> Result<(), CpuClaimed> {
+    let path = machine.path(ROOTS).join(claims).join(name_of(cpu));
     let begun = Instant::now();
     loop {
         let root = fs::symlink_metadata(&path).ok().filter(|of| of.uid() == 0);
@@ -111,8 +135,11 @@ fn leave_to_root(machine: &Machine, cpu: CpuId) -> Result<(), CpuClaimed> {
             return Ok(());
         }
         if begun.elapsed() >= PATIENCE {
-            let holder = ClaimHolder::Root;
-            return Err(CpuClaimed { cpu, holder });
+            return Err(CpuClaimed {
+                cpu,
+                holder: ClaimHolder::Root,
+                watched: claims == WATCHED,
+            });
         }
         std::thread::sleep(PAUSE);
     }

@@ -309,6 +309,18 @@ impl KernelEvents {
         Ok(())
     }
 
+    /// Hands over the context again with the next turn: another run takes the pages from here on.
+    pub(crate) fn describe_again(&mut self) {
+        self.kept_setup = None;
+    }
+
+    /// The sources of records, with what they lost so far.
+    pub(crate) fn sources(&self) -> Vec<SourceReport> {
+        let mut sources = self.recorder.reports();
+        sources.push(self.symbols_report.clone());
+        sources
+    }
+
     /// What a reader needs to decode the pages so far.
     fn context(&self) -> TraceContext {
         let mut context = self.described.clone();
@@ -379,8 +391,7 @@ impl KernelEvents {
 
     /// The results of the recording. Called after the last drain: no more functions are named.
     pub(crate) fn ended(&mut self) -> EventsEnded {
-        let mut sources = self.recorder.reports();
-        sources.push(self.symbols_report.clone());
+        let mut sources = self.sources();
         sources.extend(self.graph.as_ref().map(FunctionGraph::report));
         let context = self.context();
         self.names.free_symbols();

@@ -65,3 +65,4 @@ mod tampering;
 mod truth;
 mod tune;
 mod walk;
+mod watch;
