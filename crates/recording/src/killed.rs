@@ -145,7 +145,8 @@ fn results(
     };
     let kind = manifest.probe.kind();
     if matches!(kind, Some(ProbeKind::Spin | ProbeKind::Wakeup)) {
-        let whole = moment.map(|_| (start.ticks, last));
+        // A part has stalls whole that reach over one of its ends.
+        let whole = moment.map(|_| (start.ticks, beginning.clock_end.ticks));
         let result = |cpu| cpus.entry(cpu).or_default().result(cpu, beginning, whole);
         manifest.results = beginning.probe.cpus.iter().map(result).collect();
         if kind == Some(ProbeKind::Wakeup) {
@@ -208,6 +209,8 @@ struct OfCpu {
     tid: i32,
     start: Option<Ticks>,
     end: Ticks,
+    /// The start of the first stall.
+    first: Option<Ticks>,
     /// The number of stalls in the intervals, and their time.
     counted: u64,
     stolen: Nanos,
@@ -236,6 +239,7 @@ impl OfCpu {
     fn stall(&mut self, stall: &Stall) {
         let length = stall.length();
         self.tid = stall.victim.tid;
+        self.first = self.first.or(Some(stall.start));
         self.end = self.end.max(stall.end);
         self.stalls += 1;
         self.stalled = self.stalled + length;
@@ -260,7 +264,13 @@ impl OfCpu {
     ) -> ProbeResult {
         let rate = manifest.rate;
         let start = self.start.unwrap_or(manifest.clock_start.ticks);
-        let (start, end) = whole.unwrap_or((start, self.end.max(start)));
+        let (start, end) = match whole {
+            Some((from, to)) => (
+                self.first.map_or(from, |first| first.min(from)),
+                self.end.max(to),
+            ),
+            None => (start, self.end.max(start)),
+        };
         let unrecorded = self.counted.saturating_sub(self.within);
         let stolen = self.stolen.saturating_sub(rate.nanos(self.stalled_within));
         let of_unrecorded = match unrecorded {

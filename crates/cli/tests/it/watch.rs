@@ -180,9 +180,28 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     let condition = format!("culprit({THIEF})>5%");
     let socket_text = socket.to_str().unwrap();
     let args = [
-        "--cpus", &list, "--probe", "spin", "--keep", "20s", "--disk", "64MiB", "--section", "2s",
-        "--before", "3s", "--after", "1s", "--apart", "0s", "--label", "BOX", "--socket",
-        socket_text, "--save-if", &condition,
+        "--cpus",
+        &list,
+        "--probe",
+        "spin",
+        "--keep",
+        "20s",
+        "--disk",
+        "64MiB",
+        "--section",
+        "2s",
+        "--before",
+        "3s",
+        "--after",
+        "1s",
+        "--apart",
+        "0s",
+        "--label",
+        "BOX",
+        "--socket",
+        socket_text,
+        "--save-if",
+        &condition,
     ];
     let watch = Watching::start(&runs, &args);
     watch.says("watching CPU");
@@ -221,7 +240,10 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     let by_app = watch.saves();
     let run = holds(&by_app, AskedBy::Application, 3 * SECOND);
     let moment = run.manifest().moment.clone().unwrap();
-    assert_eq!((moment.text.as_str(), moment.joined), ("order 42 was late", 2));
+    assert_eq!(
+        (moment.text.as_str(), moment.joined),
+        ("order 42 was late", 2)
+    );
     is_without_gap(&run);
 
     watch.signal("USR1");
@@ -246,7 +268,11 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     holds(&earlier, AskedBy::Person, 3 * SECOND);
     let refused = jitterscope(&runs, &["watch", "save", "--at", "1000000000"]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("reaches back"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("reaches back"),
+        "{}",
+        stderr(&refused)
+    );
 
     let counts = status(&runs)["triggers"].clone();
     assert_eq!(counts["failed"], 0, "{counts}");
@@ -257,7 +283,10 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     assert_eq!(instances_of(pid), 0);
     assert!(!socket.exists(), "the socket went with it");
     let list = json(&jitterscope(&runs, &["list", "--json"]));
-    assert!(list["runs"].as_array().unwrap().len() >= 5, "saved runs stay");
+    assert!(
+        list["runs"].as_array().unwrap().len() >= 5,
+        "saved runs stay"
+    );
     let none = jitterscope(&runs, &["watch", "status"]);
     assert_eq!(none.status.code(), Some(1), "{}", stderr(&none));
 }
@@ -271,8 +300,22 @@ fn the_history_stays_within_its_limits_and_watched_cpus_need_no_probe() {
     let dir = tempfile::tempdir().unwrap();
     let cpu = highest_cpu().to_string();
     let args = [
-        "--cpus", &cpu, "--for", THIEF, "--probe", "none", "--keep", "6s", "--disk", "40MiB",
-        "--section", "1s", "--before", "2s", "--after", "500ms",
+        "--cpus",
+        &cpu,
+        "--for",
+        THIEF,
+        "--probe",
+        "none",
+        "--keep",
+        "6s",
+        "--disk",
+        "40MiB",
+        "--section",
+        "1s",
+        "--before",
+        "2s",
+        "--after",
+        "500ms",
     ];
     let watch = Watching::start(dir.path(), &args);
     watch.says("watching CPU");
@@ -312,8 +355,20 @@ fn what_a_killed_watch_was_about_to_save_is_saved_by_the_next_one() {
     let cpu = highest_cpu().to_string();
     let socket = dir.path().join("app");
     let args = [
-        "--cpus", &cpu, "--probe", "spin", "--section", "2s", "--before", "3s", "--after", "30s",
-        "--keep", "2m", "--socket", socket.to_str().unwrap(),
+        "--cpus",
+        &cpu,
+        "--probe",
+        "spin",
+        "--section",
+        "2s",
+        "--before",
+        "3s",
+        "--after",
+        "30s",
+        "--keep",
+        "2m",
+        "--socket",
+        socket.to_str().unwrap(),
     ];
     let watch = Watching::start(dir.path(), &args);
     watch.says("watching CPU");
@@ -338,7 +393,9 @@ fn what_a_killed_watch_was_about_to_save_is_saved_by_the_next_one() {
     let after = manifest.clock_end.realtime_ns - manifest.moment.clone().unwrap().realtime_ns;
     assert!(after > 2 * SECOND, "{after} ns until it was killed");
     // What it kept is still history.
-    let reaches = status(dir.path())["history"]["reaches_ns"].as_u64().unwrap();
+    let reaches = status(dir.path())["history"]["reaches_ns"]
+        .as_u64()
+        .unwrap();
     assert!(reaches > 6 * SECOND, "{reaches}");
     next.signal("TERM");
     assert!(next.ends().success());
@@ -365,21 +422,39 @@ fn what_cannot_be_watched_is_refused_with_the_reason() {
             assert!(text.contains(part), "{args:?}: {part} is not in {text}");
         }
     };
-    refused(&["--save-if", "late.p99>1ms"], 2, &["late.p99>1ms", "record wakeup"]);
+    refused(
+        &["--save-if", "late.p99>1ms"],
+        2,
+        &["late.p99>1ms", "record wakeup"],
+    );
     refused(&["--save-if", "coverage<99%"], 2, &["coverage<99%"]);
     refused(&["--save-if", "worse(total)"], 2, &["only diff"]);
-    refused(&["--threshold", "100us", "--save-if", "wait.p99>50us"], 2, &["--threshold"]);
+    refused(
+        &["--threshold", "100us", "--save-if", "wait.p99>50us"],
+        2,
+        &["--threshold"],
+    );
     refused(&["--disk", "1MiB"], 2, &["--disk", "MiB or more"]);
     refused(&["--keep", "5s"], 2, &["--keep"]);
     refused(&["--on-trigger", "save,fly"], 2, &["'fly' is no action"]);
     refused(&["--socket", open.to_str().unwrap()], 2, &["--socket"]);
     refused(&["--socket", "/etc/passwd"], 2, &["/etc/passwd"]);
     let passive = [
-        "watch", "--cpus", &cpu, "--probe", "none", "--save-if", "wait.p99>1ms",
+        "watch",
+        "--cpus",
+        &cpu,
+        "--probe",
+        "none",
+        "--save-if",
+        "wait.p99>1ms",
     ];
     let output = jitterscope(dir.path(), &passive);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--probe spin"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--probe spin"),
+        "{}",
+        stderr(&output)
+    );
 
     let watch = Watching::start(dir.path(), &["--cpus", &cpu, "--probe", "spin"]);
     watch.says("watching CPU");

@@ -10,6 +10,7 @@ use jitterscope_model::{
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::{RunReader, RunWriter, StoreError, StoredPage, StoredRow, TracePiece};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The raw trace begins this much earlier than the window: whose a CPU is shows with its next switch.
@@ -72,19 +73,26 @@ pub(super) fn cut(
     writer.limit_trace(TRACE_LIMIT);
     writer.begin(beginning.clock_start, beginning.rate)?;
     writer.beginning(&beginning)?;
-    if let Some(context) = context {
-        // It came from JSON.
-        let json = serde_json::to_vec(&measuring(context, window)).unwrap_or_default();
-        writer.trace_context(&json)?;
-    }
     let mut copy = Copy {
         writer,
         window,
         probe: beginning.probe.kind.clone(),
         kept: Vec::new(),
+        begins: beginning
+            .probe
+            .cpus
+            .iter()
+            .map(|cpu| (cpu, window.from))
+            .collect(),
+        ends: window.to,
     };
     for section in &readers {
         copy.rows(section)?;
+    }
+    if let Some(context) = context {
+        // It came from JSON.
+        let json = serde_json::to_vec(&measuring(context, copy.measured())).unwrap_or_default();
+        copy.writer.trace_context(&json)?;
     }
     let rate = beginning.rate;
     let mut trace = TraceCopy {
@@ -92,9 +100,7 @@ pub(super) fn cut(
             from: window.from - rate.ticks(LEAD),
             to: window.to + rate.ticks(TRAIL),
         },
-        begins: Some(window.from),
-        cpus: beginning.probe.cpus.iter().collect(),
-        spins: matches!(
+        says_begins: matches!(
             beginning.probe.kind(),
             Some(ProbeKind::Spin | ProbeKind::Wakeup)
         ),
@@ -182,9 +188,31 @@ struct Copy {
     probe: String,
     /// The numbers that the copied stalls had.
     kept: Vec<StallId>,
+    /// Where each CPU's measurement begins, and where the last one ends: a stall that reaches over an end of the window
+    /// is copied whole, because events of a part of it would lie in no stall.
+    begins: BTreeMap<CpuId, Ticks>,
+    ends: Ticks,
 }
 
 impl Copy {
+    /// What the copied rows cover.
+    fn measured(&self) -> Window {
+        Window {
+            from: self.begins.values().min().copied().unwrap_or_default(),
+            to: self.ends,
+        }
+    }
+
+    /// The marks that the probes begin.
+    fn begin_marks(&self) -> Vec<WarmUpTurn> {
+        let mark = |(cpu, at): (&CpuId, &Ticks)| WarmUpTurn {
+            cpu: *cpu,
+            gaps: Vec::new(),
+            begins: Some(*at),
+        };
+        self.begins.iter().map(mark).collect()
+    }
+
     fn rows(&mut self, section: &RunReader) -> Result<(), StoreError> {
         let mut taken = Ok(());
         section.rows(|row| {
@@ -212,7 +240,10 @@ impl Copy {
 
     fn row(&mut self, row: StoredRow) -> Result<(), StoreError> {
         match row {
-            StoredRow::Stall(stall) if self.window.has(stall.start, stall.end) => {
+            StoredRow::Stall(stall) if self.window.meets(stall.start, stall.end) => {
+                let begins = self.begins.entry(stall.cpu).or_insert(stall.start);
+                *begins = (*begins).min(stall.start);
+                self.ends = self.ends.max(stall.end);
                 let id = StallId(self.kept.len() as u64);
                 self.kept.push(stall.id);
                 self.writer.stall(&Stall { id, ..stall })
@@ -231,10 +262,8 @@ impl Copy {
 /// Copies whole turns of the trace.
 struct TraceCopy {
     of: Window,
-    /// The begin of the measurement, until a turn states it.
-    begins: Option<Ticks>,
-    cpus: Vec<CpuId>,
-    spins: bool,
+    /// Whether the next turn states where the probes begin.
+    says_begins: bool,
     /// Whether the last turn was copied.
     under_way: bool,
     pages: Vec<StoredPage>,
@@ -279,24 +308,12 @@ impl TraceCopy {
                 let kept = &copy.kept;
                 turn.stalls = kept.partition_point(|id| id.0 < turn.stalls) as u64;
                 turn.end = None;
-                if self.spins {
-                    turn.warm_up = self.begin_mark();
-                }
+                turn.warm_up = match std::mem::take(&mut self.says_begins) {
+                    true => copy.begin_marks(),
+                    false => Vec::new(),
+                };
                 copy.writer.drain_turn(&turn)
             }
         }
-    }
-
-    /// The mark that the probes begin, for the first turn.
-    fn begin_mark(&mut self) -> Vec<WarmUpTurn> {
-        let Some(at) = self.begins.take() else {
-            return Vec::new();
-        };
-        let mark = |cpu: &CpuId| WarmUpTurn {
-            cpu: *cpu,
-            gaps: Vec::new(),
-            begins: Some(at),
-        };
-        self.cpus.iter().map(mark).collect()
     }
 }
