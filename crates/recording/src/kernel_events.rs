@@ -16,8 +16,8 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{KeptFile, Machine, Topology, clock};
 use jitterscope_source::{
-    ContextError, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext, TraceError,
-    Tracefs,
+    ContextError, Mark, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext,
+    TraceError, Tracefs,
 };
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -312,6 +312,16 @@ impl KernelEvents {
     /// Hands over the context again with the next turn: another run takes the pages from here on.
     pub(crate) fn describe_again(&mut self) {
         self.kept_setup = None;
+    }
+
+    /// Keeps what is written to `trace_marker` of the instances from now on.
+    pub(crate) fn keep_marks(&mut self) {
+        self.feed.keep_marks();
+    }
+
+    /// What was written there since the last call.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        self.feed.take_marks()
     }
 
     /// The sources of records, with what they lost so far.

@@ -8,7 +8,7 @@ use crate::engine::{
 use crate::error::RecordError;
 use crate::graph::{GraphChoice, GraphError};
 use crate::housekeeping::HousekeepingAffinity;
-use crate::kernel_events::{EventChoice, NoEvents};
+use crate::kernel_events::{EventChoice, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::probe_events::{ProbeEvents, ProbeEventsSettings};
 use crate::probes::{Job, Joined, Probes};
@@ -289,6 +289,10 @@ impl Running for Probed<'_> {
         if let Some(events) = &mut self.drain.events {
             events.next_section(manifest, at);
         }
+    }
+
+    fn events(&mut self) -> Option<&mut KernelEvents> {
+        self.drain.events.as_mut().map(|events| &mut events.events)
     }
 
     fn sources(&self) -> Vec<SourceReport> {

@@ -6,7 +6,7 @@ use crate::live;
 use jitterscope_model::{AskedBy, CpuId, Nanos};
 use jitterscope_platform::{name_current_thread, pin_current_thread, set_fifo};
 use jitterscope_store::RunReader;
-use jitterscope_testing::highest_cpu;
+use jitterscope_testing::{Tmpfs, highest_cpu};
 use live::{can_trace, instances_of, jitterscope, json, program, stderr, turn};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -250,6 +250,19 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     let by_signal = watch.saves();
     holds(&by_signal, AskedBy::Signal, 3 * SECOND);
 
+    let instances = "/sys/kernel/tracing/instances";
+    let own = format!("jitterscope-{}-", watch.child.id());
+    let instance = std::fs::read_dir(instances)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .find(|name| name.starts_with(&own) && name.ends_with("-senders"))
+        .unwrap();
+    let marker = format!("{instances}/{instance}/trace_marker");
+    std::fs::write(marker, "step 7 took too long").unwrap();
+    watch.says("step 7 took too long");
+    holds(&watch.saves(), AskedBy::Marker, 3 * SECOND);
+
     let saved = jitterscope(&runs, &["watch", "save"]);
     assert!(saved.status.success(), "{}", stderr(&saved));
     let by_person = PathBuf::from(String::from_utf8_lossy(&saved.stdout).trim());
@@ -460,6 +473,63 @@ fn what_cannot_be_watched_is_refused_with_the_reason() {
     watch.says("watching CPU");
     let pid = format!("process {}", watch.child.id());
     refused(&[], 1, &["another watch", &pid]);
+    watch.signal("INT");
+    assert!(watch.ends().success());
+}
+
+#[test]
+fn a_disk_that_fills_up_costs_the_oldest_history_and_nothing_that_was_saved() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(disk) = Tmpfs::mount_or_run_where_it_can(200 << 20) else {
+        return;
+    };
+    let cpu = highest_cpu().to_string();
+    let args = [
+        "--cpus",
+        &cpu,
+        "--probe",
+        "spin",
+        "--keep",
+        "1m",
+        "--disk",
+        "100MiB",
+        "--section",
+        "1s",
+        "--before",
+        "2s",
+        "--after",
+        "500ms",
+    ];
+    let watch = Watching::start(disk.path(), &args);
+    watch.says("watching CPU");
+    std::thread::sleep(Duration::from_secs(6));
+    let save = || {
+        let saved = jitterscope(disk.path(), &["watch", "save"]);
+        assert!(saved.status.success(), "{}", stderr(&saved));
+        PathBuf::from(String::from_utf8_lossy(&saved.stdout).trim())
+    };
+    let first = save();
+    let before = status(disk.path())["history"]["sections"].as_u64().unwrap();
+    assert!(before >= 4, "{before}");
+    // Others fill it.
+    let mut filler = std::fs::File::create(disk.path().join("filler")).unwrap();
+    let block = vec![7; 1 << 20];
+    for _ in 0..100 {
+        filler.write_all(&block).unwrap();
+    }
+    watch.says("the disk is nearly full");
+    let history = status(disk.path())["history"].clone();
+    assert!(
+        history["dropped_for_room"].as_u64().unwrap() >= 3,
+        "{history}"
+    );
+    let second = save();
+    for run in [first, second] {
+        assert_eq!(report(disk.path(), &run)["run"]["moment"]["by"], "person");
+    }
     watch.signal("INT");
     assert!(watch.ends().success());
 }

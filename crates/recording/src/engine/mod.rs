@@ -29,7 +29,7 @@ pub(crate) use stage::{NEVER, Plan, Stage};
 use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
 use crate::housekeeping::HousekeepingAffinity;
-use crate::kernel_events::EventSettings;
+use crate::kernel_events::{EventSettings, KernelEvents};
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
@@ -126,6 +126,11 @@ pub(crate) trait Running {
     /// Another section of an endless recording begins at `at`: hands over again, in its next turn, what a reader of the
     /// trace needs, and fills in what attribution has learnt.
     fn next_section(&mut self, _manifest: &mut RunManifest, _at: Ticks) {}
+
+    /// The kernel's records, if it has any.
+    fn events(&mut self) -> Option<&mut KernelEvents> {
+        None
+    }
 
     /// The sources, with what they lost so far.
     fn sources(&self) -> Vec<SourceReport> {
@@ -252,6 +257,10 @@ fn measure<'s, T: Target>(
     running.beginning(&mut beginning);
     if let Some(sections) = &mut sections {
         sections.begun(&beginning);
+        running
+            .events()
+            .into_iter()
+            .for_each(KernelEvents::keep_marks);
     }
     stage.keep_beginning(beginning)?;
     stage.write_beside(scope);
@@ -264,7 +273,10 @@ fn measure<'s, T: Target>(
         stage.tick(progress.as_ref())?;
         let stuck = stage.outputs.is_stuck() || running.is_stuck();
         let next = match &mut sections {
-            Some(sections) if !stage.interrupted => sections.turn(clock::now(stage.clock.kind)),
+            Some(sections) if !stage.interrupted => {
+                let marks = running.events().map(KernelEvents::take_marks);
+                sections.turn(clock::now(stage.clock.kind), &marks.unwrap_or_default())
+            }
             _ => Next::GoOn,
         };
         if let (Next::Border, Some(sections)) = (next, &mut sections) {

@@ -8,6 +8,7 @@ use super::fan_out::FanOut;
 use super::{Running, Stage};
 use jitterscope_model::{RunFacts, RunManifest, SinkError, SourceReport, Ticks};
 use jitterscope_platform::clock;
+use jitterscope_source::Mark;
 use jitterscope_store::{RunWriter, StoreError, StoreSink};
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -17,8 +18,8 @@ pub(crate) trait Sections {
     /// The measurement begins; `manifest` is what is known of the first section.
     fn begun(&mut self, manifest: &RunManifest);
 
-    /// A turn of the drain is over.
-    fn turn(&mut self, now: Ticks) -> Next;
+    /// A turn of the drain is over. `marks`: what was written into the trace since the last one.
+    fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next;
 
     /// Receives what became of a border. The thread that takes the rows sends it, at most a few turns after the border.
     fn tell(&self) -> Sender<SectionEnd>;

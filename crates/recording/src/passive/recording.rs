@@ -4,7 +4,7 @@ use crate::engine::{
     Context, NEVER, Outcome, Output, Outputs, Plan, Running, Sections, Stage, Target, run,
 };
 use crate::error::RecordError;
-use crate::kernel_events::EventChoice;
+use crate::kernel_events::{EventChoice, KernelEvents};
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use crate::threads::{EpisodeRows, EventRun, Follow, JOIN_WITHIN, MakesRows, TakesRecords};
@@ -344,6 +344,10 @@ impl Running for Watch<'_> {
     fn next_section(&mut self, manifest: &mut RunManifest, _at: Ticks) {
         self.run.follow.events.describe_again();
         manifest.attributed = true;
+    }
+
+    fn events(&mut self) -> Option<&mut KernelEvents> {
+        Some(&mut self.run.follow.events)
     }
 
     fn sources(&self) -> Vec<SourceReport> {

@@ -18,6 +18,8 @@ const PENDING: &str = "pending.json";
 const PENDING_PARTIAL: &str = ".pending.json";
 /// The boot of the history: the measuring clock starts anew with each.
 const BOOT: &str = "boot";
+/// How the name of a section begins while it is written.
+const PARTIAL: &str = ".partial-";
 /// The largest accepted file of these, bytes.
 const LARGEST: u64 = 64 << 10;
 /// Free space below which history is dropped, bytes: above what a section needs to begin, and what makes a recording
@@ -190,9 +192,14 @@ impl History {
 
     /// The size of the section that is being written, bytes.
     pub(super) fn open_bytes(&self) -> u64 {
-        // Links and what is not ours count as 0.
-        let closed = self.chain.bytes();
-        size_on_disk(&self.path).saturating_sub(closed)
+        let entries = self.folder.entries().unwrap_or_default();
+        let unfinished = entries.iter().filter(|entry| {
+            let name = entry.name.to_string_lossy();
+            entry.is_dir && name.starts_with(PARTIAL)
+        });
+        unfinished
+            .map(|entry| size_on_disk(&self.path.join(&entry.name)))
+            .fold(0, u64::saturating_add)
     }
 
     /// Whether the disk has so little room that history must go.

@@ -48,7 +48,9 @@ pub struct HourCulprit {
 struct Hour {
     stalls: u64,
     stalled_ns: u64,
-    culprits: BTreeMap<(String, String), u64>,
+    /// By kind and name; and how many names there are.
+    culprits: BTreeMap<String, BTreeMap<String, u64>>,
+    named: usize,
 }
 
 impl Hour {
@@ -62,24 +64,30 @@ impl Hour {
     }
 
     fn take(&mut self, kind: &str, name: &str, time_ns: u64) {
-        let mut key = (kind.to_owned(), name.to_owned());
-        if !self.culprits.contains_key(&key) && self.culprits.len() >= MOST_CULPRITS {
-            key.1 = OTHERS.into();
+        // Names are copied only when they come for the first time.
+        if let Some(sum) = self.culprits.get_mut(kind).and_then(|of| of.get_mut(name)) {
+            *sum = sum.saturating_add(time_ns);
+            return;
         }
-        let sum = self.culprits.entry(key).or_default();
+        let is_full = self.named >= MOST_CULPRITS || name == OTHERS;
+        self.named += usize::from(!is_full);
+        let name = if is_full { OTHERS } else { name };
+        let names = self.culprits.entry(kind.to_owned()).or_default();
+        let sum = names.entry(name.to_owned()).or_default();
         *sum = sum.saturating_add(time_ns);
     }
 
     fn sums(&self, hour: u64) -> HourSums {
-        let mut culprits: Vec<HourCulprit> = self
-            .culprits
-            .iter()
-            .map(|((kind, name), time_ns)| HourCulprit {
+        let named = |(kind, names): (&String, &BTreeMap<String, u64>)| {
+            let kind = kind.clone();
+            let rows = names.iter().map(move |(name, time_ns)| HourCulprit {
                 kind: kind.clone(),
                 name: name.clone(),
                 time_ns: *time_ns,
-            })
-            .collect();
+            });
+            rows.collect::<Vec<_>>()
+        };
+        let mut culprits: Vec<HourCulprit> = self.culprits.iter().flat_map(named).collect();
         culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.time_ns));
         HourSums {
             hour,
@@ -90,16 +98,15 @@ impl Hour {
     }
 
     fn of(sums: HourSums) -> Hour {
-        Hour {
+        let mut hour = Hour {
             stalls: sums.stalls,
             stalled_ns: sums.stalled_ns,
-            culprits: sums
-                .culprits
-                .into_iter()
-                .take(2 * MOST_CULPRITS)
-                .map(|of| ((of.kind, of.name), of.time_ns))
-                .collect(),
+            ..Hour::default()
+        };
+        for of in sums.culprits {
+            hour.take(&of.kind, &of.name, of.time_ns);
         }
+        hour
     }
 }
 
@@ -257,7 +264,7 @@ mod tests {
         hour.take("thread", "t0", 5);
         hour.take("irq", "late", 7);
         let sums = hour.sums(3);
-        assert!(sums.culprits.len() <= MOST_CULPRITS + 2);
+        assert_eq!(sums.culprits.len(), MOST_CULPRITS + 2);
         let of = |kind: &str, name: &str| {
             let row = sums
                 .culprits

@@ -5,13 +5,14 @@ use super::cut::{CutError, Window, cut};
 use super::history::{Bounds, History, name_of};
 use super::hours::{HourSums, HourlySums, newest};
 use super::judge::Judge;
-use super::settings::WatchSettings;
+use super::settings::{RESERVED, WatchSettings};
 use super::triggers::{Answer, Asked, Limits, Pending, TriggerCounts, Triggers, tidy};
 use super::worker::{Done, Errand, Worker};
 use super::{NoWatch, Report};
 use crate::engine::{Next, Output, SectionEnd, Sections};
 use jitterscope_model::{AskedBy, CpuSet, Nanos, RunManifest, TickRate, Ticks};
 use jitterscope_platform::{self as platform, CpuClaim, Machine};
+use jitterscope_source::Mark;
 use jitterscope_store::{RunReader, remove};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -259,7 +260,7 @@ impl Watch {
     }
 
     /// Gathers what has been asked for.
-    fn gather(&mut self, now: Ticks) {
+    fn gather(&mut self, now: Ticks, marks: &[Mark]) {
         let here = |by, text: String| Asked {
             by,
             text,
@@ -269,6 +270,14 @@ impl Watch {
         };
         if self.signal.swap(false, Ordering::Relaxed) {
             self.ask(now, here(AskedBy::Signal, String::new()), None);
+        }
+        for mark in marks {
+            let asked = Asked {
+                from: mark.time,
+                to: mark.time,
+                ..here(AskedBy::Marker, mark.text.clone())
+            };
+            self.ask(now, asked, None);
         }
         while let Ok(asked) = self.asked.1.try_recv() {
             self.ask(now, asked, None);
@@ -459,7 +468,7 @@ impl Watch {
             return;
         }
         self.looked = Instant::now();
-        let open = self.history.open_bytes();
+        let open = self.history.open_bytes().saturating_add(RESERVED);
         let Some(begun) = &mut self.begun else {
             return;
         };
@@ -507,7 +516,8 @@ impl Watch {
         // Its window is over, and no border has been made for it.
         let is_due = pending.is_some_and(|pending| settled(pending.to)) && !begun.ordered;
         let age = begun.rate.nanos(now.since(begun.section));
-        let is_long = age >= self.settings.section || (age >= SHORTEST && begun.open_bytes > share);
+        let is_long = age >= self.settings.section
+            || (age >= SHORTEST && begun.open_bytes > share + RESERVED);
         if begun.dividing || !(is_due || is_long) {
             return false;
         }
@@ -556,8 +566,8 @@ impl Sections for Watch {
         let _ = self.manifest.set(manifest.clone());
     }
 
-    fn turn(&mut self, now: Ticks) -> Next {
-        self.gather(now);
+    fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next {
+        self.gather(now, marks);
         self.take_sections();
         while let Some(done) = self.begun.as_ref().and_then(|begun| begun.worker.done()) {
             self.take_done(done);

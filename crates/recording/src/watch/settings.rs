@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+/// Room that is reserved on the disk for the end of the section that is being written, bytes.
+pub(super) const RESERVED: u64 = 24 << 20;
 /// The longest command of `shell=`, bytes.
 const LONGEST_COMMAND: usize = 4096;
 
@@ -157,8 +159,6 @@ impl WatchSettings {
     pub fn least_disk(&self, cpus: usize) -> u64 {
         /// Bytes a second of one CPU under load: rows and raw trace.
         const RATE: u64 = 256 << 10;
-        /// Reserved for the end of the section that is being written.
-        const RESERVED: u64 = 24 << 20;
         let seconds = (self.before.0 + self.after.0 + 2 * self.section.0).div_ceil(1_000_000_000);
         RESERVED.saturating_add(
             seconds
