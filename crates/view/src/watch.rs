@@ -71,6 +71,9 @@ pub fn watch_status(status: &WatchStatus) -> String {
             triggers.failed
         ),
     );
+    for condition in &status.undecided {
+        fact("undecided", tame(condition));
+    }
     for run in status.saved.iter().rev().take(3) {
         fact("saved", tame(&run.display().to_string()));
     }

@@ -24,7 +24,7 @@ use jitterscope_recording::{
     WriterThread, record, watch_passive,
 };
 use jitterscope_store::{StoreError, check_label};
-use jitterscope_view::{cpus_text, record_error, watch_moment};
+use jitterscope_view::{cpus_text, gate_outcome, record_error, watch_moment};
 
 /// The label of sections, which no list shows.
 const SECTION: &str = "section";
@@ -214,6 +214,11 @@ fn tell(report: &Report, quiet: bool) {
         Report::Triggered(moment) if !quiet => output::talk(watch_moment(moment)),
         Report::Saved(run) if !quiet => output::talk(format_args!("saved {}", run.display())),
         Report::Triggered(_) | Report::Saved(_) => {}
+        Report::Undecided(result) => output::talk(format_args!(
+            "--save-if {}: {}",
+            result.condition,
+            gate_outcome(result)
+        )),
         Report::Trouble(what) => output::talk(what),
     }
 }

@@ -3,8 +3,7 @@
 
 use crate::live;
 
-use jitterscope_model::{AskedBy, CpuId, Nanos};
-use jitterscope_platform::{name_current_thread, pin_current_thread, set_fifo};
+use jitterscope_model::{AskedBy, Nanos};
 use jitterscope_store::RunReader;
 use jitterscope_testing::{Tmpfs, highest_cpu};
 use live::{can_trace, instances_of, jitterscope, json, program, stderr, turn};
@@ -96,22 +95,22 @@ impl Drop for Watching {
     }
 }
 
-/// Takes a CPU from all threads of the fair class for three quarters of this time.
-fn steal(cpu: u32, time: Duration) {
-    let thief = std::thread::spawn(move || {
-        name_current_thread(THIEF);
-        pin_current_thread(CpuId(cpu)).unwrap();
-        set_fifo(50).unwrap();
-        let end = Instant::now() + time;
-        while Instant::now() < end {
-            let until = Instant::now() + Duration::from_millis(15);
-            while Instant::now() < until {
-                std::hint::spin_loop();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    });
-    thief.join().unwrap();
+/// A program of the thief's name: it takes a CPU from all threads of the fair class for more than half of this time.
+fn steal(dir: &Path, cpu: u32, time: Duration) {
+    let program = dir.join(THIEF);
+    if !program.exists() {
+        std::fs::copy("/bin/sh", &program).unwrap();
+    }
+    let burn = "while :; do i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; sleep 0.003; done";
+    let mut thief = Command::new("chrt")
+        .args(["-f", "50", "taskset", "-c", &cpu.to_string()])
+        .arg(&program)
+        .args(["-c", burn])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(time);
+    thief.kill().unwrap();
+    thief.wait().unwrap();
 }
 
 /// The time of the thief in a report, nanoseconds.
@@ -207,9 +206,10 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     watch.says("watching CPU");
     std::thread::sleep(Duration::from_secs(5));
 
-    steal(cpu, Duration::from_secs(1));
-    let told = watch.says("a condition was met");
-    assert!(told.contains(&condition), "{told}");
+    steal(dir.path(), cpu, Duration::from_secs(2));
+    let told = watch.says("culprit(");
+    let met = format!("a condition was met: {condition}");
+    assert!(told.contains(&met), "{told}");
     let by_condition = watch.saves();
     let run = holds(&by_condition, AskedBy::Condition, 3 * SECOND);
     is_without_gap(&run);
@@ -334,7 +334,7 @@ fn the_history_stays_within_its_limits_and_watched_cpus_need_no_probe() {
     watch.says("watching CPU");
     // Its owner runs and is interrupted.
     for _ in 0..4 {
-        steal(highest_cpu(), Duration::from_secs(3));
+        steal(dir.path(), highest_cpu(), Duration::from_secs(3));
         let history = status(dir.path())["history"].clone();
         let of = |name: &str| history[name].as_u64().unwrap();
         assert!(of("bytes") <= of("limit_bytes"), "{history}");

@@ -7,7 +7,7 @@ use super::triggers::Asked;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::SummaryBuilder;
 use jitterscope_analyze::gate::{
-    Condition, GateResult, GateValue, GateVerdict, Limit, Quantity, evaluate,
+    Condition, GateReason, GateResult, GateValue, GateVerdict, Limit, Quantity, evaluate,
 };
 use jitterscope_model::{
     AskedBy, AttributedStall, ClockReading, CpuId, Delivery, Nanos, ProbeKind, ProbeResult, Row,
@@ -102,13 +102,23 @@ pub fn decidable(
     }
 }
 
+/// What a judge has to say.
+pub(super) enum Judged {
+    /// A condition is met.
+    Met(Asked),
+    /// A condition could not be decided, for the first time.
+    Undecided(Box<GateResult>),
+}
+
 /// Judges stretches of rows, as an output of the recording.
 pub(super) struct Judge {
     conditions: Vec<Condition>,
     over: Nanos,
     /// What is known of the recording, once it has begun.
     manifest: Arc<OnceLock<RunManifest>>,
-    tell: Sender<Asked>,
+    tell: Sender<Judged>,
+    /// The conditions that were once undecided.
+    undecided: Vec<String>,
     from: Ticks,
     stalls: Vec<AttributedStall>,
 }
@@ -118,13 +128,14 @@ impl Judge {
         conditions: Vec<Condition>,
         over: Nanos,
         manifest: Arc<OnceLock<RunManifest>>,
-        tell: Sender<Asked>,
+        tell: Sender<Judged>,
     ) -> Judge {
         Judge {
             conditions,
             over,
             manifest,
             tell,
+            undecided: Vec::new(),
             from: Ticks(0),
             stalls: Vec::new(),
         }
@@ -132,7 +143,8 @@ impl Judge {
 
     /// Judges what has been gathered, if enough time has passed.
     fn judge(&mut self) {
-        let Some(manifest) = self.manifest.get() else {
+        let held = Arc::clone(&self.manifest);
+        let Some(manifest) = held.get() else {
             return;
         };
         let rate = manifest.rate;
@@ -148,6 +160,7 @@ impl Judge {
         let from = std::mem::replace(&mut self.from, to);
         let stalls = std::mem::take(&mut self.stalls);
         let results = judged(&self.conditions, manifest, (from, to), &stalls);
+        self.tell_undecided(&results);
         // The worst stall is the moment, if there is one.
         let worst = stalls
             .iter()
@@ -163,13 +176,32 @@ impl Judge {
             return;
         }
         // Nobody listens any more at the end.
-        let _ = self.tell.send(Asked {
+        let _ = self.tell.send(Judged::Met(Asked {
             by: AskedBy::Condition,
             text: met.join(", "),
             from: begin.min(from),
             to: end.max(from),
             realtime_ns: clock::read_all(manifest.clock).realtime_of(begin, rate),
-        });
+        }));
+    }
+
+    /// Tells once of each condition that nobody could decide, unless there was too little to decide on.
+    fn tell_undecided(&mut self, results: &[GateResult]) {
+        for result in results {
+            let is_quiet = matches!(
+                result.why,
+                None | Some(
+                    GateReason::NobodyNamed
+                        | GateReason::NothingMeasured
+                        | GateReason::FewAbove(_)
+                        | GateReason::RestsOnFew { .. }
+                )
+            );
+            if !is_quiet && !self.undecided.contains(&result.condition) {
+                self.undecided.push(result.condition.clone());
+                let _ = self.tell.send(Judged::Undecided(Box::new(result.clone())));
+            }
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub use running::{HistoryStatus, Reply, Watch, WatchStatus};
 pub use settings::{Action, ActionError, WatchSettings, actions};
 pub use triggers::TriggerCounts;
 
+use jitterscope_analyze::gate::GateResult;
 use jitterscope_model::{Nanos, SavedMoment};
 use std::path::PathBuf;
 
@@ -36,6 +37,8 @@ pub enum Report {
     Triggered(SavedMoment),
     /// The run of a moment.
     Saved(PathBuf),
+    /// A condition could not be decided, for the first time.
+    Undecided(Box<GateResult>),
     /// Something failed; the watch goes on.
     Trouble(String),
 }

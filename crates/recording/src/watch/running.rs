@@ -4,7 +4,7 @@ use super::control::{Line, Listener, Request, control};
 use super::cut::{CutError, Window, cut};
 use super::history::{Bounds, History, name_of};
 use super::hours::{HourSums, HourlySums, newest};
-use super::judge::Judge;
+use super::judge::{Judge, Judged};
 use super::settings::{RESERVED, WatchSettings};
 use super::triggers::{Answer, Asked, Limits, Pending, TriggerCounts, Triggers, tidy};
 use super::worker::{Done, Errand, Worker};
@@ -51,6 +51,8 @@ pub struct WatchStatus {
     pub socket: Option<PathBuf>,
     pub history: HistoryStatus,
     pub triggers: TriggerCounts,
+    /// Conditions that could not be decided at least once, for a reason other than too few stalls.
+    pub undecided: Vec<String>,
     /// The runs saved last, oldest first.
     pub saved: Vec<PathBuf>,
     /// CPU time of the process without its probes, nanoseconds, and its memory, bytes.
@@ -99,7 +101,9 @@ pub struct Watch {
     report: Box<dyn FnMut(Report)>,
     /// What is known once the recording has begun.
     manifest: Arc<OnceLock<RunManifest>>,
-    asked: (Sender<Asked>, Receiver<Asked>),
+    judged: (Sender<Judged>, Receiver<Judged>),
+    /// Conditions that could not be decided.
+    undecided: Vec<String>,
     sections: (Sender<SectionEnd>, Receiver<SectionEnd>),
     begun: Option<Begun>,
     next_client: u64,
@@ -191,7 +195,8 @@ impl Watch {
             signal,
             report,
             manifest: Arc::new(OnceLock::new()),
-            asked: channel(),
+            judged: channel(),
+            undecided: Vec::new(),
             sections: channel(),
             begun: None,
             next_client: 0,
@@ -223,7 +228,7 @@ impl Watch {
                 self.settings.conditions.clone(),
                 self.settings.over,
                 Arc::clone(&self.manifest),
-                self.asked.0.clone(),
+                self.judged.0.clone(),
             );
             outputs.push(Output::new("--save-if", move || Ok(Box::new(judge))));
         }
@@ -279,8 +284,14 @@ impl Watch {
             };
             self.ask(now, asked, None);
         }
-        while let Ok(asked) = self.asked.1.try_recv() {
-            self.ask(now, asked, None);
+        while let Ok(judged) = self.judged.1.try_recv() {
+            match judged {
+                Judged::Met(asked) => self.ask(now, asked, None),
+                Judged::Undecided(result) => {
+                    self.undecided.push(result.condition.clone());
+                    (self.report)(Report::Undecided(result));
+                }
+            }
         }
         if let Some(application) = &mut self.application {
             let lines = application.lines(&mut self.next_client);
@@ -374,6 +385,7 @@ impl Watch {
                 dropped_for_room: self.dropped_for_room,
             },
             triggers: begun.map_or_else(TriggerCounts::default, |of| of.triggers.counts()),
+            undecided: self.undecided.clone(),
             saved: self.saved.clone(),
             cpu_time_ns: own_cpu_time(&self.machine),
             rss_bytes: platform::resident_bytes(),
