@@ -349,8 +349,20 @@ mod tests {
         }
     }
 
+    /// The time of each thread, nanoseconds.
+    fn by_thread(attributions: &[Attribution]) -> BTreeMap<String, u64> {
+        let mut times = BTreeMap::new();
+        for part in attributions.iter().flat_map(|of| &of.parts) {
+            let subject = &part.culprit.subject;
+            if subject.kind_word() == "thread" {
+                *times.entry(subject.name().into_owned()).or_default() += part.net.0;
+            }
+        }
+        times
+    }
+
     #[test]
-    fn a_part_of_a_run_has_the_rows_of_its_window_and_replays_to_the_same_verdicts() {
+    fn a_part_of_a_run_has_the_rows_of_its_window_and_replays_to_the_same_culprits() {
         let whole = RunReader::open(&fixture("spin")).unwrap();
         let window = middle(&whole);
         let dir = tempfile::tempdir().unwrap();
@@ -386,16 +398,25 @@ mod tests {
             .count();
         assert_eq!(part.intervals().unwrap().count(), held);
         assert_eq!(part.interval_histograms().unwrap().count(), held);
+        // This version's verdicts on the whole run: what the fixture has stored is older.
+        let mut expected = Vec::new();
+        replay(&whole, &mut |stall, attribution| {
+            expected.extend(attribution.filter(|_| meets(stall)));
+        })
+        .unwrap();
         let mut again = Vec::new();
         let replayed = replay(&part, &mut |_, attribution| again.extend(attribution)).unwrap();
         assert_eq!(replayed.without_trace, 0);
-        let same = stored.iter().zip(&again).filter(|(a, b)| a == b).count();
-        // What a stall's own neighbours taught is not known at the start of a part.
-        assert!(
-            same * 100 >= stored.len() * 95,
-            "{same} of {}",
-            stored.len()
-        );
+        assert_eq!(again.len(), expected.len());
+        // What was learnt of the edges of stalls before the window is not known in it, so a few microseconds move.
+        let (expected, again) = (by_thread(&expected), by_thread(&again));
+        for (name, time) in expected.iter().filter(|(_, time)| **time > 1_000_000) {
+            let found = again[name];
+            assert!(
+                found.abs_diff(*time) < time / 50,
+                "{name}: {found} and {time}"
+            );
+        }
         let events = replayed.events_in_gaps.unwrap();
         assert!(events.inside * 100 >= events.due() * 99, "{events:?}");
     }
