@@ -241,6 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_may_measure_a_cpu_that_is_watched_and_no_second_watch_may_watch_it() {
+        let (_dir, machine) = machine();
+        let watch = CpuClaim::take_to_watch(&machine, &set("1-2")).unwrap();
+        let recording = CpuClaim::take(&machine, &set("1")).unwrap();
+        let refused = CpuClaim::take_to_watch(&machine, &set("2-3")).unwrap_err();
+        assert_eq!((refused.cpu, refused.watched), (CpuId(2), true));
+        assert!(refused.to_string().contains("another watch"), "{refused}");
+        drop((watch, recording));
+        CpuClaim::take_to_watch(&machine, &set("2-3")).unwrap();
+    }
+
+    #[test]
     fn the_files_of_claims_are_for_their_user_alone() {
         let (dir, machine) = machine();
         let user = rustix::process::geteuid().as_raw();
@@ -285,7 +297,7 @@ mod tests {
         let roots = CpuClaim::take(&machine, &set("1")).unwrap();
         let file = dir.path().join("run/jitterscope/cpus/cpu1");
         list_lock(&machine, &file);
-        let other = |cpus| CpuClaim::take_as(&machine, &set(cpus), 65_533);
+        let other = |cpus| CpuClaim::take_as(&machine, &set(cpus), 65_533, CLAIMS);
         assert_eq!(other("0-1").unwrap_err().holder, ClaimHolder::Root);
         let _theirs = other("0").unwrap();
         // A file with the name of root's file that does not belong to root has no effect.
@@ -304,9 +316,9 @@ mod tests {
         let sysfs = dir.path().join("sys/devices/system/cpu/cpu1");
         fs::create_dir_all(&sysfs).unwrap();
         let on_sysfs = HeldLock::take(File::open(&sysfs).unwrap(), Duration::ZERO).unwrap();
-        let theirs = CpuClaim::take_as(&machine, &set("1"), 65_533).unwrap();
+        let theirs = CpuClaim::take_as(&machine, &set("1"), 65_533, CLAIMS).unwrap();
         drop(CpuClaim::take(&machine, &set("1")).unwrap());
-        drop(CpuClaim::take_as(&machine, &set("1"), 65_532).unwrap());
+        drop(CpuClaim::take_as(&machine, &set("1"), 65_532, CLAIMS).unwrap());
         drop((on_sysfs, theirs));
         // A third user made the folder for another user's claims: it is not used, and blocks no recording.
         let squatted = dir.path().join("tmp/jitterscope-65531/cpus");
@@ -316,7 +328,7 @@ mod tests {
         let _taken = HeldLock::take(taken, Duration::ZERO).unwrap();
         chown(squatted.parent().unwrap(), Some(65_533), None).unwrap();
         let begun = Instant::now();
-        CpuClaim::take_as(&machine, &set("1"), 65_531).unwrap();
+        CpuClaim::take_as(&machine, &set("1"), 65_531, CLAIMS).unwrap();
         assert!(begun.elapsed() < PATIENCE);
     }
 }

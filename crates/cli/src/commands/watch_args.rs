@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// How a watch measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WatchProbe {
-    /// spin where all CPUs are isolated and --for names nobody, else none
+    /// Spin where all CPUs are isolated and --for names nobody, else none
     Auto,
     /// Read the clock back to back: the CPUs are taken from everybody else
     Spin,

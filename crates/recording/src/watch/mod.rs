@@ -2,7 +2,7 @@
 //!
 //! The recording is a chain of sections, each an ordinary run in a hidden folder (`engine/section.rs`). The oldest are
 //! dropped, so memory and disk are bounded; hourly sums outlive them (`hours`). A trigger (`triggers`) comes from a
-//! condition (`judge`), the application, a signal or a person (`control`). When its seconds after are over, the section
+//! condition (`judge`), the application, a mark in the trace, a signal or a person (`requests`, `control`). When its seconds after are over, the section
 //! ends early, and a thread of its own (`worker`) cuts an ordinary run out of the closed sections (`cut`). Events stay
 //! enabled and probes go on throughout: nothing is switched at a trigger or at a border.
 
@@ -11,16 +11,19 @@ mod cut;
 mod history;
 mod hours;
 mod judge;
+mod requests;
 mod running;
 mod settings;
+mod status;
 mod triggers;
 mod worker;
 
 pub use control::{Request, SocketError, ask, running};
 pub use hours::{HourCulprit, HourSums};
 pub use judge::{NotDecidable, decidable};
-pub use running::{HistoryStatus, Reply, Watch, WatchStatus};
+pub use running::Watch;
 pub use settings::{Action, ActionError, WatchSettings, actions};
+pub use status::{HistoryStatus, Reply, WatchStatus};
 pub use triggers::TriggerCounts;
 
 use jitterscope_analyze::gate::GateResult;

@@ -1,23 +1,22 @@
 //! A running watch: gathers requests, divides the recording into sections, and has moments saved.
 
-use super::control::{Line, Listener, Request, control};
+use super::control::{Listener, control};
 use super::cut::{CutError, Window, cut};
 use super::history::{Bounds, History, name_of};
-use super::hours::{HourSums, HourlySums, newest};
+use super::hours::HourlySums;
 use super::judge::{Judge, Judged};
 use super::settings::{RESERVED, WatchSettings};
-use super::triggers::{Answer, Asked, Limits, Pending, TriggerCounts, Triggers, tidy};
+use super::status::Reply;
+use super::triggers::{Limits, Pending, Triggers};
 use super::worker::{Done, Errand, Worker};
 use super::{NoWatch, Report};
 use crate::engine::{Next, Output, SectionEnd, Sections};
-use jitterscope_model::{AskedBy, CpuSet, Nanos, RunManifest, TickRate, Ticks};
-use jitterscope_platform::{self as platform, CpuClaim, Machine};
+use jitterscope_model::{CpuSet, Nanos, RunManifest, TickRate, Ticks};
+use jitterscope_platform::{CpuClaim, Machine};
 use jitterscope_source::Mark;
 use jitterscope_store::{RunReader, remove};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -30,106 +29,50 @@ const LOOK: Duration = Duration::from_secs(1);
 const SHORTEST: Nanos = Nanos(1_000_000_000);
 /// The share of the disk's limit that one section may take.
 const SHARE: u64 = 8;
-/// Hours that the status shows.
-const SHOWN_HOURS: usize = 24;
 const DAY: Nanos = Nanos(86_400_000_000_000);
-
-/// The state of a watch, as `watch status` shows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WatchStatus {
-    pub pid: u32,
-    pub cpus: CpuSet,
-    /// A word of `ProbeKind`.
-    pub probe: String,
-    /// How deep it looks: `attributed`, records are read and attributed as they come.
-    pub level: String,
-    /// Since when, nanoseconds since the epoch.
-    pub since_ns: u64,
-    /// The folder of saved runs.
-    pub runs: PathBuf,
-    /// The application's socket.
-    pub socket: Option<PathBuf>,
-    pub history: HistoryStatus,
-    pub triggers: TriggerCounts,
-    /// Conditions that could not be decided at least once, for a reason other than too few stalls.
-    pub undecided: Vec<String>,
-    /// The runs saved last, oldest first.
-    pub saved: Vec<PathBuf>,
-    /// CPU time of the process without its probes, nanoseconds, and its memory, bytes.
-    pub cpu_time_ns: u64,
-    pub rss_bytes: u64,
-    /// What went wrong last, if anything.
-    pub trouble: Option<String>,
-    /// The sums of the last hours, oldest first.
-    pub hours: Vec<HourSums>,
-}
-
-/// The state of the history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HistoryStatus {
-    pub sections: u64,
-    /// How far it reaches back, nanoseconds.
-    pub reaches_ns: u64,
-    /// Its size with the section that is being written, bytes, and the limit.
-    pub bytes: u64,
-    pub limit_bytes: u64,
-    /// Sections dropped because the disk was full.
-    pub dropped_for_room: u64,
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reply {
-    Saved(PathBuf),
-    Status(Box<WatchStatus>),
-    Stopping,
-    /// Why not.
-    Refused(String),
-}
 
 /// A watch, before its recording and during it.
 pub struct Watch {
-    machine: Machine,
-    settings: WatchSettings,
-    cpus: CpuSet,
-    history: History,
-    control: Listener,
-    application: Option<Listener>,
+    pub(super) machine: Machine,
+    pub(super) settings: WatchSettings,
+    pub(super) cpus: CpuSet,
+    pub(super) history: History,
+    pub(super) control: Listener,
+    pub(super) application: Option<Listener>,
     /// Set by SIGUSR1.
-    signal: Arc<AtomicBool>,
-    report: Box<dyn FnMut(Report)>,
+    pub(super) signal: Arc<AtomicBool>,
+    pub(super) report: Box<dyn FnMut(Report)>,
     /// What is known once the recording has begun.
-    manifest: Arc<OnceLock<RunManifest>>,
-    judged: (Sender<Judged>, Receiver<Judged>),
+    pub(super) manifest: Arc<OnceLock<RunManifest>>,
+    pub(super) judged: (Sender<Judged>, Receiver<Judged>),
     /// Conditions that could not be decided.
-    undecided: Vec<String>,
-    sections: (Sender<SectionEnd>, Receiver<SectionEnd>),
-    begun: Option<Begun>,
-    next_client: u64,
+    pub(super) undecided: Vec<String>,
+    pub(super) sections: (Sender<SectionEnd>, Receiver<SectionEnd>),
+    pub(super) begun: Option<Begun>,
+    pub(super) next_client: u64,
     /// The clients that wait for the run that is being saved.
-    waiting: Vec<u64>,
-    saved: Vec<PathBuf>,
-    dropped_for_room: u64,
-    trouble: Option<String>,
-    looked: Instant,
+    pub(super) waiting: Vec<u64>,
+    pub(super) saved: Vec<PathBuf>,
+    pub(super) dropped_for_room: u64,
+    pub(super) trouble: Option<String>,
+    pub(super) looked: Instant,
     _claim: CpuClaim,
 }
 
 /// What exists once the recording has begun.
-struct Begun {
-    rate: TickRate,
-    triggers: Triggers,
-    worker: Worker,
+pub(super) struct Begun {
+    pub(super) rate: TickRate,
+    pub(super) triggers: Triggers,
+    pub(super) worker: Worker,
     /// When the current section began, and whether a border is on its way.
-    section: Ticks,
-    dividing: bool,
+    pub(super) section: Ticks,
+    pub(super) dividing: bool,
     /// Borders that a save waits for: its window is in closed sections after that of this time.
-    saves_at: Option<Ticks>,
+    pub(super) saves_at: Option<Ticks>,
     /// Whether a border was made for the pending moment.
-    ordered: bool,
-    open_bytes: u64,
-    stop: bool,
+    pub(super) ordered: bool,
+    pub(super) open_bytes: u64,
+    pub(super) stop: bool,
 }
 
 impl Watch {
@@ -235,163 +178,9 @@ impl Watch {
         outputs
     }
 
-    fn trouble(&mut self, what: String) {
+    pub(super) fn trouble(&mut self, what: String) {
         self.trouble = Some(what.clone());
         (self.report)(Report::Trouble(what));
-    }
-
-    /// Takes a request. `client` waits for the run.
-    fn ask(&mut self, now: Ticks, asked: Asked, client: Option<u64>) {
-        let Some(begun) = &mut self.begun else {
-            return;
-        };
-        let is_new = match begun.triggers.ask(now, asked) {
-            Answer::Begins => true,
-            Answer::Joins => false,
-            Answer::TooSoon | Answer::OverCap => return,
-        };
-        if let Some(client) = client {
-            self.control.let_wait(client);
-            self.waiting.push(client);
-        }
-        let Some(pending) = begun.triggers.pending().filter(|_| is_new).cloned() else {
-            return;
-        };
-        begun.worker.begin(pending.moment.clone());
-        (self.report)(Report::Triggered(pending.moment.clone()));
-        if let Err(error) = self.history.note(&pending) {
-            self.trouble(format!("what is to be saved cannot be noted: {error}"));
-        }
-    }
-
-    /// Gathers what has been asked for.
-    fn gather(&mut self, now: Ticks, marks: &[Mark]) {
-        let here = |by, text: String| Asked {
-            by,
-            text,
-            from: now,
-            to: now,
-            realtime_ns: realtime_ns(),
-        };
-        if self.signal.swap(false, Ordering::Relaxed) {
-            self.ask(now, here(AskedBy::Signal, String::new()), None);
-        }
-        for mark in marks {
-            let asked = Asked {
-                from: mark.time,
-                to: mark.time,
-                ..here(AskedBy::Marker, mark.text.clone())
-            };
-            self.ask(now, asked, None);
-        }
-        while let Ok(judged) = self.judged.1.try_recv() {
-            match judged {
-                Judged::Met(asked) => self.ask(now, asked, None),
-                Judged::Undecided(result) => {
-                    self.undecided.push(result.condition.clone());
-                    (self.report)(Report::Undecided(result));
-                }
-            }
-        }
-        if let Some(application) = &mut self.application {
-            let lines = application.lines(&mut self.next_client);
-            for line in lines {
-                let text = tidy(&line.text);
-                self.ask(now, here(AskedBy::Application, text), None);
-            }
-        }
-        for line in self.control.lines(&mut self.next_client) {
-            self.request(now, &line);
-        }
-    }
-
-    fn request(&mut self, now: Ticks, line: &Line) {
-        let client = line.client;
-        let refuse = |watch: &mut Watch, why: String| {
-            watch.control.answer(client, &Reply::Refused(why));
-        };
-        match serde_json::from_str::<Request>(&line.text) {
-            Err(error) => refuse(self, format!("this is no request: {error}")),
-            Ok(Request::Status) => {
-                let status = self.status(now);
-                self.control
-                    .answer(client, &Reply::Status(Box::new(status)));
-            }
-            Ok(Request::Stop) => {
-                if let Some(begun) = &mut self.begun {
-                    begun.stop = true;
-                }
-                self.control.answer(client, &Reply::Stopping);
-            }
-            Ok(Request::Save { at_ns }) => match self.moment(now, at_ns) {
-                Ok(asked) => self.ask(now, asked, Some(client)),
-                Err(why) => refuse(self, why),
-            },
-        }
-    }
-
-    /// The moment that a person means.
-    fn moment(&self, now: Ticks, at_ns: Option<u64>) -> Result<Asked, String> {
-        let here = realtime_ns();
-        let (at_ns, at) = match (at_ns, &self.begun) {
-            (Some(at_ns), Some(begun)) => {
-                if at_ns > here {
-                    return Err("that time is still to come".into());
-                }
-                let ago = Nanos(here - at_ns);
-                let at = now - begun.rate.ticks(ago);
-                let oldest = self
-                    .history
-                    .chain
-                    .first()
-                    .map_or(begun.section, |of| of.from);
-                if at < oldest {
-                    let reach = begun.rate.nanos(now.since(oldest));
-                    return Err(format!(
-                        "the history reaches back {reach}, not to that time"
-                    ));
-                }
-                (at_ns, at)
-            }
-            _ => (here, now),
-        };
-        Ok(Asked {
-            by: AskedBy::Person,
-            text: String::new(),
-            from: at,
-            to: at,
-            realtime_ns: at_ns,
-        })
-    }
-
-    fn status(&self, now: Ticks) -> WatchStatus {
-        let begun = self.begun.as_ref();
-        let manifest = self.manifest.get();
-        let oldest = self.history.chain.first().map(|of| of.from);
-        let oldest = oldest.or(begun.map(|of| of.section)).unwrap_or(now);
-        WatchStatus {
-            pid: std::process::id(),
-            cpus: self.cpus.clone(),
-            probe: manifest.map_or_else(String::new, |of| of.probe.kind.clone()),
-            level: "attributed".into(),
-            since_ns: manifest.map_or(0, |of| of.clock_start.realtime_ns),
-            runs: self.settings.runs_dir.clone(),
-            socket: self.application.as_ref().map(|of| of.path().to_path_buf()),
-            history: HistoryStatus {
-                sections: self.history.chain.len() as u64,
-                reaches_ns: begun.map_or(0, |of| of.rate.nanos(now.since(oldest)).0),
-                bytes: self.history.chain.bytes() + begun.map_or(0, |of| of.open_bytes),
-                limit_bytes: self.settings.disk,
-                dropped_for_room: self.dropped_for_room,
-            },
-            triggers: begun.map_or_else(TriggerCounts::default, |of| of.triggers.counts()),
-            undecided: self.undecided.clone(),
-            saved: self.saved.clone(),
-            cpu_time_ns: own_cpu_time(&self.machine),
-            rss_bytes: platform::resident_bytes(),
-            trouble: self.trouble.clone(),
-            hours: newest(self.history.path(), SHOWN_HOURS),
-        }
     }
 
     /// Takes in what became of borders.
@@ -645,32 +434,4 @@ fn save_left(
         (&settings.runs_dir, &settings.label),
         &pending.moment,
     )
-}
-
-/// CPU time of this process without its probes, nanoseconds.
-fn own_cpu_time(machine: &Machine) -> u64 {
-    let tasks = std::fs::read_dir(machine.path("/proc/self/task"));
-    let of = |tid: String| {
-        let file = |name: &str| machine.read(&format!("/proc/self/task/{tid}/{name}")).ok();
-        let is_probe = file("comm")?.starts_with("js-spin");
-        let time = file("schedstat")?
-            .split_whitespace()
-            .next()?
-            .parse::<u64>()
-            .ok()?;
-        (!is_probe).then_some(time)
-    };
-    tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| of(entry.file_name().into_string().ok()?))
-        .sum()
-}
-
-fn realtime_ns() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    })
 }
