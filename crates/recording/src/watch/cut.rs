@@ -9,7 +9,9 @@ use jitterscope_model::{
     StallId, Ticks, WarmUpTurn, Warning,
 };
 use jitterscope_source::TraceContext;
-use jitterscope_store::{RunReader, RunWriter, StoreError, StoredPage, StoredRow, TracePiece};
+use jitterscope_store::{
+    RunReader, RunWriter, StoreError, StoredPage, StoredRow, TracePiece, move_run,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -47,16 +49,26 @@ pub(super) enum CutError {
     Nothing,
 }
 
-/// Copies the window out of the sections, oldest first, into a run below `runs`. Returns its folder.
+/// Where a saved run goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Destination<'a> {
+    /// The folder in which it is made, so that a killed process leaves half a run nowhere else. On the same file system.
+    pub(super) workshop: &'a Path,
+    pub(super) runs: &'a Path,
+    pub(super) label: &'a str,
+}
+
+/// Copies the window out of the sections, oldest first, into a run. Returns its folder.
 ///
 /// # Errors
 /// The sections have nothing of the window or cannot be read, or the disk is full or fails. Nothing is left then.
 pub(super) fn cut(
     sections: &[PathBuf],
     window: Window,
-    (runs, label): (&Path, &str),
+    destination: Destination<'_>,
     moment: &SavedMoment,
 ) -> Result<PathBuf, CutError> {
+    let label = destination.label;
     let mut readers = Vec::new();
     for path in sections {
         readers.push(RunReader::open(path)?);
@@ -69,7 +81,11 @@ pub(super) fn cut(
         to: beginning.clock_end.ticks,
     };
     let context = first.trace_context::<TraceContext>()?;
-    let mut writer = RunWriter::create(runs, label, beginning.clock_start.realtime_ns)?;
+    let mut writer = RunWriter::create(
+        destination.workshop,
+        label,
+        beginning.clock_start.realtime_ns,
+    )?;
     writer.limit_trace(TRACE_LIMIT);
     writer.begin(beginning.clock_start, beginning.rate)?;
     writer.beginning(&beginning)?;
@@ -113,7 +129,10 @@ pub(super) fn cut(
             trace.piece(piece?, &mut copy)?;
         }
     }
-    Ok(finish_part(copy.writer.leave()?, moment)?)
+    Ok(move_run(
+        &finish_part(copy.writer.leave()?, moment)?,
+        destination.runs,
+    )?)
 }
 
 /// What is known of the part before its first row; `None` if the sections have nothing of it.
@@ -339,6 +358,14 @@ mod tests {
         }
     }
 
+    fn part_in(dir: &Path) -> Destination<'_> {
+        Destination {
+            workshop: dir,
+            runs: dir,
+            label: "part",
+        }
+    }
+
     /// The middle half of a run.
     fn middle(run: &RunReader) -> Window {
         let (from, to) = run.manifest().span().unwrap();
@@ -429,7 +456,7 @@ mod tests {
         let part = cut(
             &[fixture("passive")],
             window,
-            (dir.path(), "part"),
+            part_in(dir.path()),
             &moment(),
         )
         .unwrap();
@@ -447,7 +474,7 @@ mod tests {
     fn nothing_is_saved_of_a_time_without_history() {
         let dir = tempfile::tempdir().unwrap();
         let of = |sections: &[PathBuf], window| {
-            cut(sections, window, (dir.path(), "part"), &moment()).unwrap_err()
+            cut(sections, window, part_in(dir.path()), &moment()).unwrap_err()
         };
         let early = Window {
             from: Ticks(1),

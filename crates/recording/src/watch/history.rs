@@ -16,6 +16,8 @@ const HISTORIES: &str = ".watch";
 /// The moment that is to be saved, so that the next start saves it if this process is killed.
 const PENDING: &str = "pending.json";
 const PENDING_PARTIAL: &str = ".pending.json";
+/// The folder in which a run is made out of sections.
+const WORKSHOP: &str = "saving";
 /// The boot of the history: the measuring clock starts anew with each.
 const BOOT: &str = "boot";
 /// How the name of a section begins while it is written.
@@ -159,6 +161,10 @@ impl History {
                     .push(format!("{}: {error}", partial.path.display()));
             }
         }
+        // It is made again from what was noted.
+        if folder.has(WORKSHOP) {
+            folder.remove_tree(WORKSHOP).map_err(folder_error)?;
+        }
         let earlier: Option<String> = read(&folder, BOOT);
         left.earlier_boot = earlier.is_some_and(|earlier| earlier != boot);
         write(&folder, BOOT, ".boot", &boot).map_err(folder_error)?;
@@ -175,6 +181,11 @@ impl History {
             }
         }
         Ok((history, left))
+    }
+
+    /// The folder in which a run is made.
+    pub(super) fn workshop(&self) -> PathBuf {
+        self.path.join(WORKSHOP)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,7 +1,7 @@
 //! A running watch: gathers requests, divides the recording into sections, and has moments saved.
 
 use super::control::{Listener, control};
-use super::cut::{CutError, Window, cut};
+use super::cut::{CutError, Destination, Window, cut};
 use super::history::{Bounds, History, name_of};
 use super::hours::HourlySums;
 use super::judge::{Judge, Judged};
@@ -14,7 +14,7 @@ use crate::engine::{Next, Output, SectionEnd, Sections};
 use jitterscope_model::{CpuSet, Nanos, RunManifest, TickRate, Ticks};
 use jitterscope_platform::{CpuClaim, Machine};
 use jitterscope_source::Mark;
-use jitterscope_store::{RunReader, remove};
+use jitterscope_store::{RunReader, list_own, remove};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -344,6 +344,7 @@ impl Sections for Watch {
         let errand = Errand {
             machine: self.machine.clone(),
             actions: self.settings.actions.clone(),
+            workshop: self.history.workshop(),
             runs: self.settings.runs_dir.clone(),
             label: self.settings.label.clone(),
         };
@@ -422,6 +423,17 @@ fn save_left(
     settings: &WatchSettings,
     pending: &Pending,
 ) -> Result<PathBuf, CutError> {
+    // It may have been killed just after it had saved it.
+    let is_it = |run: &Path| {
+        let reader = RunReader::open(run).ok();
+        let moment = reader.and_then(|reader| reader.into_manifest().moment);
+        moment.is_some_and(|moment| moment.realtime_ns == pending.moment.realtime_ns)
+    };
+    let own = list_own(&settings.runs_dir)?.into_iter().rev();
+    let mut of_label = own.filter(|run| run.head.label == settings.label);
+    if let Some(run) = of_label.find(|run| is_it(&run.path)) {
+        return Ok(run.path);
+    }
     let window = Window {
         from: pending.from,
         to: pending.to,
@@ -431,7 +443,11 @@ fn save_left(
     cut(
         &history.chain.of(window, rate),
         window,
-        (&settings.runs_dir, &settings.label),
+        Destination {
+            workshop: &history.workshop(),
+            runs: &settings.runs_dir,
+            label: &settings.label,
+        },
         &pending.moment,
     )
 }

@@ -1,6 +1,6 @@
 //! Does what follows a trigger, on a thread of its own: writes the run and takes the other actions, one after another.
 
-use super::cut::{CutError, Window, cut};
+use super::cut::{CutError, Destination, Window, cut};
 use super::settings::Action;
 use jitterscope_model::{AskedBy, SavedMoment};
 use jitterscope_platform::{Machine, name_current_thread, notify, set_nice};
@@ -54,6 +54,8 @@ pub(super) struct Worker {
 pub(super) struct Errand {
     pub(super) machine: Machine,
     pub(super) actions: Vec<Action>,
+    /// The folder in which a run is made, and that of saved runs.
+    pub(super) workshop: PathBuf,
     pub(super) runs: PathBuf,
     pub(super) label: String,
 }
@@ -137,7 +139,7 @@ impl Errand {
                         moment,
                     }) => {
                         ready = Some(());
-                        let saved = cut(&sections, window, (&self.runs, &self.label), &moment);
+                        let saved = cut(&sections, window, self.destination(), &moment);
                         saved
                             .map(|run| done.run = Some(run))
                             .map_err(|error| error.to_string())
@@ -164,6 +166,14 @@ impl Errand {
             let _ = orders.recv();
         }
         done
+    }
+
+    fn destination(&self) -> Destination<'_> {
+        Destination {
+            workshop: &self.workshop,
+            runs: &self.runs,
+            label: &self.label,
+        }
     }
 
     /// Writes a line into the machine's own trace, for other tracers.
@@ -243,6 +253,7 @@ mod tests {
         Errand {
             machine: Machine::host(),
             actions,
+            workshop: runs.to_path_buf(),
             runs: runs.to_path_buf(),
             label: "t".into(),
         }
