@@ -393,7 +393,7 @@ mod tests {
         let whole = RunReader::open(&fixture("spin")).unwrap();
         let window = middle(&whole);
         let dir = tempfile::tempdir().unwrap();
-        let part = cut(&[fixture("spin")], window, (dir.path(), "part"), &moment()).unwrap();
+        let part = cut(&[fixture("spin")], window, part_in(dir.path()), &moment()).unwrap();
         let part = RunReader::open(&part).unwrap();
         let manifest = part.manifest();
         assert_eq!(manifest.moment, Some(moment()));
