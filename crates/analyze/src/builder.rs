@@ -308,6 +308,7 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunHeader {
         planned_ns: manifest.probe.duration_ns,
         interrupted: manifest.interrupted,
         killed: manifest.killed,
+        moment: manifest.moment.clone(),
         tool_version: manifest.tool_version.clone(),
         hostname: manifest.host.hostname.clone(),
         kernel_release: manifest.host.kernel_release.clone(),
@@ -321,9 +322,9 @@ fn sources(manifest: &RunManifest) -> Vec<SourceSummary> {
 }
 
 fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) -> Trust {
-    // A killed recorder took these with it.
+    // Only the recorder's memory held these.
     fn if_known<T>(manifest: &RunManifest, value: T) -> Option<T> {
-        (!manifest.killed).then_some(value)
+        (!manifest.is_from_rows()).then_some(value)
     }
     let lowest = |values: &mut dyn Iterator<Item = Option<f64>>| {
         if_known(manifest, values.flatten().reduce(f64::min).unwrap_or(0.0))
@@ -356,14 +357,14 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
             + consumers.clone().map(|c| c.slow_dropped).sum::<u64>(),
         inconsistent_rows,
         doubts: manifest.doubts(),
-        lost_records: if_known(
-            manifest,
+        // A saved part has the losses of its time.
+        lost_records: (!manifest.killed).then(|| {
             manifest
                 .sources
                 .iter()
                 .map(|s| s.lost)
-                .fold(0, u64::saturating_add),
-        ),
+                .fold(0, u64::saturating_add)
+        }),
         senders_dropped: manifest.senders_dropped,
         page_faults: if_known(
             manifest,

@@ -113,7 +113,7 @@ pub(crate) fn summarize(
     manifest: &RunManifest,
 ) -> CpuSummary {
     let rate = manifest.rate;
-    let known = |count: u64| (!manifest.killed).then_some(count);
+    let known = |count: u64| (!manifest.is_from_rows()).then_some(count);
     let deltas = all_deltas(result);
     let span = result.end.since(result.start);
     let measured = rate.nanos(span);

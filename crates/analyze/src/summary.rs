@@ -5,8 +5,8 @@ use crate::culprit_row::CulpritRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, EventGrain,
-    MachineState, Nanos, Part, PassiveCpu, RateSource, SourceLoss, SourceProblem, SourceReport,
-    SourceStatus, StallId, ThreadAccount, Warning,
+    MachineState, Nanos, Part, PassiveCpu, RateSource, SavedMoment, SourceLoss, SourceProblem,
+    SourceReport, SourceStatus, StallId, ThreadAccount, Warning,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,9 @@ pub struct RunHeader {
     /// Whether its recorder was killed: what only its memory held is null or absent, and the totals cover only what it
     /// had written.
     pub killed: bool,
+    /// The moment that the rows surround, if `watch` saved the run; null otherwise. What only the recorder's memory
+    /// holds is null or absent.
+    pub moment: Option<SavedMoment>,
     /// Version of the recorder.
     pub tool_version: String,
     pub hostname: String,

@@ -110,7 +110,7 @@ pub(crate) fn summarize(
         .iter()
         .filter(|w| Some(w.cpu) != control)
         .collect();
-    let lateness = |of: &[&WakeupResult]| lateness(of, manifest.killed);
+    let lateness = |of: &[&WakeupResult]| lateness(of, manifest.is_from_rows());
     let total = lateness(&measured);
     let [phases, control_phases] = phases;
     let idle_control = control.and_then(|cpu| {

@@ -3,7 +3,7 @@
 use crate::commands::{
     attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, guard_args,
     journal, list, open, pipeline, query, record, report, runs, sampler, selftest, serve, sljtest,
-    tune,
+    tune, watch_args,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -47,6 +47,8 @@ pub enum Command {
     Attach(attach::AttachArgs),
     /// Run a benchmark several times, mark the disturbed iterations, and name the culprits
     Guard(Box<guard_args::GuardArgs>),
+    /// Record without end, and save a run around the moment that mattered
+    Watch(Box<watch_args::WatchArgs>),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
     /// Compare settings: what got better, what worse, what is undecided
@@ -124,6 +126,8 @@ impl Command {
             | Command::Selftest(_) => true,
             // A dry run changes nothing and cleans nothing up.
             Command::Experiment(args) => !args.dry_run(),
+            // The others only ask a running watch.
+            Command::Watch(args) => args.ask.is_none(),
             Command::Report(_)
             | Command::Diff(_)
             | Command::List(_)

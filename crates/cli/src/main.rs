@@ -73,6 +73,7 @@ fn whole() -> std::process::ExitCode {
         Command::Record(args) => commands::record::run(args, &cli.places),
         Command::Attach(args) => commands::attach::run(args, &cli.places),
         Command::Guard(args) => commands::guard::run(args, &cli.places),
+        Command::Watch(args) => commands::watch::run(args, &cli.places),
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::Diff(args) => commands::diff::run(args, &cli.places),
         Command::Serve(args) => commands::serve::run(args, &cli.places),

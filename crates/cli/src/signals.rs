@@ -6,7 +6,7 @@
 
 use crate::places::Places;
 use jitterscope_platform::is_ignored;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
@@ -38,6 +38,16 @@ pub fn is_hurried() -> bool {
 pub fn take_file_limits() {
     // Without the handler the kernel's default stays.
     let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
+/// A flag that SIGUSR1 sets.
+///
+/// # Errors
+/// The kernel refuses the handler.
+pub fn user1_flag() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    flag::register(SIGUSR1, Arc::clone(&flag))?;
+    Ok(flag)
 }
 
 /// A flag that these signals set, except those that this process was started to ignore: `nohup` ignores SIGHUP, a shell

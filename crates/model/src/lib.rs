@@ -25,6 +25,7 @@ mod keyed;
 mod machine;
 mod manifest;
 mod misfit;
+mod moment;
 mod named_owner;
 mod passive_result;
 mod pipeline_properties;
@@ -80,6 +81,7 @@ pub use manifest::{
     RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace,
 };
 pub use misfit::{Misfit, RoleNode};
+pub use moment::{AskedBy, SavedMoment};
 pub use named_owner::NamedOwner;
 pub use passive_result::{BelongingThread, ChosenThread, PassiveCpu};
 pub use pipeline_properties::{BadProperty, PipelineProperties};

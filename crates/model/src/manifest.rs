@@ -256,10 +256,20 @@ pub struct RunManifest {
     /// disk; what only the recorder's memory held is missing, and zero here. See `Warning::Killed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub killed: bool,
+    /// The moment that the rows surround, if `watch` saved the run; then the measurement was longer than the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moment: Option<crate::SavedMoment>,
     pub warnings: Vec<Warning>,
 }
 
 impl RunManifest {
+    /// Whether the run was made from rows and trace alone, because its recorder was killed, or still runs: what only
+    /// the recorder's memory holds is missing, and zero here.
+    #[must_use]
+    pub fn is_from_rows(&self) -> bool {
+        self.killed || self.moment.is_some()
+    }
+
     /// First and last moment of the measurement on the measuring clock; `None` if nothing was measured.
     #[must_use]
     pub fn span(&self) -> Option<(Ticks, Ticks)> {
@@ -282,7 +292,7 @@ impl RunManifest {
         // A recording that waited in vain for threads searched for them all the time. Where the recorder was killed, its
         // rows say how far it came.
         met.or_else(|| {
-            (self.killed || self.probe.kind() == Some(crate::ProbeKind::Attach))
+            (self.is_from_rows() || self.probe.kind() == Some(crate::ProbeKind::Attach))
                 .then_some((self.clock_start.ticks, self.clock_end.ticks))
         })
     }

@@ -205,6 +205,11 @@ pub enum Warning {
         /// What only the recorder's memory held.
         missing: Vec<MissingFigure>,
     },
+    /// `watch` saved the run while its recorder went on.
+    SavedPart {
+        /// What only the recorder's memory holds.
+        missing: Vec<MissingFigure>,
+    },
     /// The pipeline's placement was refused, but forced.
     ForcedPlacement {
         misfit: AnyVersion<Misfit>,

@@ -25,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The folder of claims, with one file per CPU.
 const CLAIMS: &str = "cpus";
+/// The same for CPUs that are being watched: whoever watches takes no CPU from a recording, but two histories of one CPU
+/// are one too many.
+const WATCHED: &str = "watched";
 
 /// Claimed CPUs. Dropping this releases them.
 #[derive(Debug)]
@@ -35,12 +38,15 @@ pub struct CpuClaim {
 /// Another recording measures a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "CPU {cpu} is being measured by another recording{holder}: two on one CPU would measure each other. Wait for it, \
-     end it, or choose another CPU with --cpus"
+    "CPU {cpu} is being {}{holder}: {}. Wait for it, end it, or choose another CPU with --cpus",
+    if *watched { "watched by another watch" } else { "measured by another recording" },
+    if *watched { "one history of a CPU is enough" } else { "two on one CPU would measure each other" }
 )]
 pub struct CpuClaimed {
     pub cpu: CpuId,
     pub holder: ClaimHolder,
+    /// Whether it was claimed to be watched.
+    pub watched: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,15 +76,29 @@ impl CpuClaim {
     /// # Errors
     /// Root or the same user has claimed one of them; then none is claimed.
     pub fn take(machine: &Machine, cpus: &CpuSet) -> Result<CpuClaim, CpuClaimed> {
-        CpuClaim::take_as(machine, cpus, own_user(machine))
+        CpuClaim::take_as(machine, cpus, own_user(machine), CLAIMS)
     }
 
-    fn take_as(machine: &Machine, cpus: &CpuSet, user: u32) -> Result<CpuClaim, CpuClaimed> {
-        let folder = own_run_folder(machine, user, CLAIMS).ok();
+    /// Claims these CPUs for a watch. A recording may measure them meanwhile.
+    ///
+    /// # Errors
+    /// Another watch of root or of the same user has one of them; then none is claimed.
+    pub fn take_to_watch(machine: &Machine, cpus: &CpuSet) -> Result<CpuClaim, CpuClaimed> {
+        CpuClaim::take_as(machine, cpus, own_user(machine), WATCHED)
+    }
+
+    fn take_as(
+        machine: &Machine,
+        cpus: &CpuSet,
+        user: u32,
+        claims: &'static str,
+    ) -> Result<CpuClaim, CpuClaimed> {
+        let watched = claims == WATCHED;
+        let folder = own_run_folder(machine, user, claims).ok();
         let mut locks = Vec::new();
         for cpu in cpus.iter() {
             if user != 0 {
-                leave_to_root(machine, cpu)?;
+                leave_to_root(machine, cpu, claims)?;
             }
             let Some(Ok(file)) = folder.as_ref().map(|it| it.lock_file(&name_of(cpu))) else {
                 continue;
@@ -87,7 +107,11 @@ impl CpuClaim {
                 Ok(held) => locks.push(held),
                 Err((file, TryLockError::WouldBlock)) => {
                     let holder = holder(machine, &file);
-                    return Err(CpuClaimed { cpu, holder });
+                    return Err(CpuClaimed {
+                        cpu,
+                        holder,
+                        watched,
+                    });
                 }
                 // The file system has no locks.
                 Err((_, TryLockError::Error(_))) => {}
@@ -103,8 +127,8 @@ fn name_of(cpu: CpuId) -> String {
 
 /// Waits while root claims a CPU, and fails if root keeps it. Other users cannot open root's files, so this reads the
 /// kernel's list of locks.
-fn leave_to_root(machine: &Machine, cpu: CpuId) -> Result<(), CpuClaimed> {
-    let path = machine.path(ROOTS).join(CLAIMS).join(name_of(cpu));
+fn leave_to_root(machine: &Machine, cpu: CpuId, claims: &'static str) -> Result<(), CpuClaimed> {
+    let path = machine.path(ROOTS).join(claims).join(name_of(cpu));
     let begun = Instant::now();
     loop {
         let of_root = |of: &Metadata| of.uid() == 0 || is_hidden_roots(&path, of.uid());
@@ -113,8 +137,11 @@ fn leave_to_root(machine: &Machine, cpu: CpuId) -> Result<(), CpuClaimed> {
             return Ok(());
         }
         if begun.elapsed() >= PATIENCE {
-            let holder = ClaimHolder::Root;
-            return Err(CpuClaimed { cpu, holder });
+            return Err(CpuClaimed {
+                cpu,
+                holder: ClaimHolder::Root,
+                watched: claims == WATCHED,
+            });
         }
         std::thread::sleep(PAUSE);
     }
@@ -216,6 +243,18 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_may_measure_a_cpu_that_is_watched_and_no_second_watch_may_watch_it() {
+        let (_dir, machine) = machine();
+        let watch = CpuClaim::take_to_watch(&machine, &set("1-2")).unwrap();
+        let recording = CpuClaim::take(&machine, &set("1")).unwrap();
+        let refused = CpuClaim::take_to_watch(&machine, &set("2-3")).unwrap_err();
+        assert_eq!((refused.cpu, refused.watched), (CpuId(2), true));
+        assert!(refused.to_string().contains("another watch"), "{refused}");
+        drop((watch, recording));
+        CpuClaim::take_to_watch(&machine, &set("2-3")).unwrap();
+    }
+
+    #[test]
     fn the_files_of_claims_are_for_their_user_alone() {
         let (dir, machine) = machine();
         let user = rustix::process::geteuid().as_raw();
@@ -260,7 +299,7 @@ mod tests {
         let roots = CpuClaim::take(&machine, &set("1")).unwrap();
         let file = dir.path().join("run/jitterscope/cpus/cpu1");
         list_lock(&machine, &file);
-        let other = |cpus| CpuClaim::take_as(&machine, &set(cpus), 65_533);
+        let other = |cpus| CpuClaim::take_as(&machine, &set(cpus), 65_533, CLAIMS);
         assert_eq!(other("0-1").unwrap_err().holder, ClaimHolder::Root);
         let _theirs = other("0").unwrap();
         // A file with the name of root's file that does not belong to root has no effect.
@@ -279,9 +318,9 @@ mod tests {
         let sysfs = dir.path().join("sys/devices/system/cpu/cpu1");
         fs::create_dir_all(&sysfs).unwrap();
         let on_sysfs = HeldLock::take(File::open(&sysfs).unwrap(), Duration::ZERO).unwrap();
-        let theirs = CpuClaim::take_as(&machine, &set("1"), 65_533).unwrap();
+        let theirs = CpuClaim::take_as(&machine, &set("1"), 65_533, CLAIMS).unwrap();
         drop(CpuClaim::take(&machine, &set("1")).unwrap());
-        drop(CpuClaim::take_as(&machine, &set("1"), 65_532).unwrap());
+        drop(CpuClaim::take_as(&machine, &set("1"), 65_532, CLAIMS).unwrap());
         drop((on_sysfs, theirs));
         // A third user made the folder for another user's claims: it is not used, and blocks no recording.
         let squatted = dir.path().join("tmp/jitterscope-65531/cpus");
@@ -291,7 +330,7 @@ mod tests {
         let _taken = HeldLock::take(taken, Duration::ZERO).unwrap();
         chown(squatted.parent().unwrap(), Some(65_533), None).unwrap();
         let begun = Instant::now();
-        CpuClaim::take_as(&machine, &set("1"), 65_531).unwrap();
+        CpuClaim::take_as(&machine, &set("1"), 65_531, CLAIMS).unwrap();
         assert!(begun.elapsed() < PATIENCE);
     }
 }

@@ -50,7 +50,7 @@ pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
 pub use memory::{LockedMemory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use owner_lock::{Owner, OwnerLock, owner_of};
-pub use process::{ask_to_end, end_with_parent, is_ignored};
+pub use process::{ask_to_end, effective_user, end_with_parent, is_ignored, kill_group, notify};
 pub use quota::{
     CpuGroup, CpuGroupCounts, Throttling, cpu_groups, cpu_quota_millis, read_throttling,
 };

@@ -1,6 +1,8 @@
 //! Other processes, and the signal settings that this one inherited.
 
-use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, getppid, kill_process, kill_process_group, set_parent_process_death_signal,
+};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,6 +13,30 @@ pub fn ask_to_end(pid: i32) {
         // If it is gone, there is nothing to do.
         let _ = kill_process(pid, Signal::TERM);
     }
+}
+
+/// Sends SIGUSR1 to a process.
+///
+/// # Errors
+/// There is no such process, or it belongs to another user.
+pub fn notify(pid: i32) -> io::Result<()> {
+    let pid = Pid::from_raw(pid).filter(|_| pid > 0);
+    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, Signal::USR1)?)
+}
+
+/// Ends all processes of a group of ours.
+pub fn kill_group(group: i32) {
+    if let Some(group) = Pid::from_raw(group).filter(|_| group > 1) {
+        // If it is gone, there is nothing to do.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// The effective user of this process.
+#[must_use]
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// Makes the kernel ask the process of `command` to end (SIGTERM) when the thread that starts it ends for any reason: a

@@ -2,7 +2,7 @@
 
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
 use jitterscope_source::{
-    ContextError, Decoder, Page, PageInfo, PageLoss, PageRecords, Role, TraceContext,
+    ContextError, Decoder, Mark, Page, PageInfo, PageLoss, PageRecords, Role, TraceContext,
 };
 use rustc_hash::FxHashMap;
 
@@ -31,6 +31,19 @@ impl PageFeed {
             deaf_until: Ticks(0),
             foreign: 0,
         })
+    }
+
+    /// Keeps what is written to `trace_marker` of either instance from now on.
+    pub(crate) fn keep_marks(&mut self) {
+        self.local.keep_marks();
+        self.senders.keep_marks();
+    }
+
+    /// What was written there since the last call.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        let mut marks = self.local.take_marks();
+        marks.extend(self.senders.take_marks());
+        marks
     }
 
     /// Distrusts records up to `until` and drops them when they arrive.

@@ -16,8 +16,8 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{KeptFile, Machine, Topology, clock};
 use jitterscope_source::{
-    ContextError, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext, TraceError,
-    Tracefs,
+    ContextError, Mark, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext,
+    TraceError, Tracefs,
 };
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -309,6 +309,28 @@ impl KernelEvents {
         Ok(())
     }
 
+    /// Hands over the context again with the next turn: another run takes the pages from here on.
+    pub(crate) fn describe_again(&mut self) {
+        self.kept_setup = None;
+    }
+
+    /// Keeps what is written to `trace_marker` of the instances from now on.
+    pub(crate) fn keep_marks(&mut self) {
+        self.feed.keep_marks();
+    }
+
+    /// What was written there since the last call.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        self.feed.take_marks()
+    }
+
+    /// The sources of records, with what they lost so far.
+    pub(crate) fn sources(&self) -> Vec<SourceReport> {
+        let mut sources = self.recorder.reports();
+        sources.push(self.symbols_report.clone());
+        sources
+    }
+
     /// What a reader needs to decode the pages so far.
     fn context(&self) -> TraceContext {
         let mut context = self.described.clone();
@@ -379,8 +401,7 @@ impl KernelEvents {
 
     /// The results of the recording. Called after the last drain: no more functions are named.
     pub(crate) fn ended(&mut self) -> EventsEnded {
-        let mut sources = self.recorder.reports();
-        sources.push(self.symbols_report.clone());
+        let mut sources = self.sources();
         sources.extend(self.graph.as_ref().map(FunctionGraph::report));
         let context = self.context();
         self.names.free_symbols();

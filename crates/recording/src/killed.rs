@@ -1,4 +1,4 @@
-//! Finishes the runs of killed recorders.
+//! Finishes the runs of killed recorders, and runs that are a part of what a living recorder measures.
 //!
 //! The rows and the trace say most of what a recorder's memory held: the results of probes follow from stalls and
 //! intervals, the accounts of threads and watched CPUs from a replay. What follows from neither is missing, and the run
@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use jitterscope_analyze::{RowSums, SummaryBuilder};
 use jitterscope_model::{
     ClockReading, CpuId, IntervalRow, MissingFigure, Nanos, ProbeKind, ProbeResult, RunManifest,
-    Stall, TickRate, Ticks, WakeupResult, Warning,
+    SavedMoment, Stall, TickRate, Ticks, WakeupResult, Warning,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::{
@@ -45,12 +45,28 @@ pub fn finish_killed(runs: &Path) -> Result<Vec<(Partial, Ended)>, StoreError> {
         .collect();
     for run in killed {
         let path = run.path().to_path_buf();
-        ended.push((Partial { path }, finish(run).unwrap_or_else(Ended::Left)));
+        ended.push((
+            Partial { path },
+            finish(run, None).unwrap_or_else(Ended::Left),
+        ));
     }
     Ok(ended)
 }
 
-fn finish(killed: KilledRun) -> Result<Ended, StoreError> {
+/// Finishes a part of a measurement, around this moment.
+///
+/// # Errors
+/// The disk is full or fails, or nothing of the part can be read. Nothing is left of it then.
+pub(crate) fn finish_part(part: KilledRun, moment: &SavedMoment) -> Result<PathBuf, StoreError> {
+    let path = part.path().to_path_buf();
+    match finish(part, Some(moment))? {
+        Ended::Finished(run) => Ok(run),
+        Ended::Removed => Err(StoreError::Incomplete { path }),
+        Ended::Left(error) => Err(error),
+    }
+}
+
+fn finish(killed: KilledRun, moment: Option<&SavedMoment>) -> Result<Ended, StoreError> {
     let path = match killed.rows()? {
         Remains::Nothing => {
             killed.remove()?;
@@ -61,7 +77,7 @@ fn finish(killed: KilledRun) -> Result<Ended, StoreError> {
             if let Some(context) = context(&run)? {
                 killed.keep_context(&context)?;
             }
-            let (manifest, sums) = results(*run)?;
+            let (manifest, sums) = results(*run, moment)?;
             killed.close(Some((&manifest, &sums)))?
         }
     };
@@ -90,11 +106,15 @@ fn context(run: &RunReader) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(serde_json::to_vec(&context).ok())
 }
 
-/// The manifest of a killed run and the sums of its rows, from what was written.
-fn results(run: RunReader) -> Result<(RunManifest, RowSums), StoreError> {
+/// The manifest of a run and the sums of its rows, from what was written.
+fn results(
+    run: RunReader,
+    moment: Option<&SavedMoment>,
+) -> Result<(RunManifest, RowSums), StoreError> {
     let beginning = run.manifest();
     let mut cpus: BTreeMap<CpuId, OfCpu> = BTreeMap::new();
-    let mut last = beginning.clock_start.ticks;
+    // A part ends when it was cut off.
+    let mut last = beginning.clock_end.ticks;
     let mut attributed = run.trace_context::<serde::de::IgnoredAny>()?.is_some();
     for row in run.intervals()? {
         let row = row?;
@@ -111,7 +131,8 @@ fn results(run: RunReader) -> Result<(RunManifest, RowSums), StoreError> {
     })?;
     let mut manifest = beginning.clone();
     let (rate, start) = (manifest.rate, manifest.clock_start);
-    manifest.killed = true;
+    manifest.killed = moment.is_none();
+    manifest.moment = moment.cloned();
     manifest.attributed = attributed;
     manifest.clock_end = ClockReading {
         ticks: last,
@@ -124,7 +145,9 @@ fn results(run: RunReader) -> Result<(RunManifest, RowSums), StoreError> {
     };
     let kind = manifest.probe.kind();
     if matches!(kind, Some(ProbeKind::Spin | ProbeKind::Wakeup)) {
-        let result = |cpu| cpus.entry(cpu).or_default().result(cpu, beginning);
+        // A part has stalls whole that reach over one of its ends.
+        let whole = moment.map(|_| (start.ticks, beginning.clock_end.ticks));
+        let result = |cpu| cpus.entry(cpu).or_default().result(cpu, beginning, whole);
         manifest.results = beginning.probe.cpus.iter().map(result).collect();
         if kind == Some(ProbeKind::Wakeup) {
             manifest.wakeups = manifest
@@ -142,7 +165,11 @@ fn results(run: RunReader) -> Result<(RunManifest, RowSums), StoreError> {
     add_replayed(&mut manifest, replayed);
     // First: a short report shows only some.
     let missing = missing(&manifest, machine.is_some());
-    manifest.warnings.insert(0, Warning::Killed { missing });
+    let warning = match moment {
+        Some(_) => Warning::SavedPart { missing },
+        None => Warning::Killed { missing },
+    };
+    manifest.warnings.insert(0, warning);
     let mut builder = SummaryBuilder::new(&manifest).machine(machine).stored();
     run.rows(|row| match row {
         StoredRow::Stall(stall) => builder.stall(&stall),
@@ -170,7 +197,7 @@ fn missing(manifest: &RunManifest, has_machine: bool) -> Vec<MissingFigure> {
     };
     of_kind
         .into_iter()
-        .chain(manifest.attributed.then_some(MissingFigure::Losses))
+        .chain((manifest.attributed && manifest.killed).then_some(MissingFigure::Losses))
         .chain((!has_machine).then_some(MissingFigure::Machine))
         .chain([MissingFigure::Cost])
         .collect()
@@ -182,6 +209,8 @@ struct OfCpu {
     tid: i32,
     start: Option<Ticks>,
     end: Ticks,
+    /// The start of the first stall.
+    first: Option<Ticks>,
     /// The number of stalls in the intervals, and their time.
     counted: u64,
     stolen: Nanos,
@@ -210,10 +239,11 @@ impl OfCpu {
     fn stall(&mut self, stall: &Stall) {
         let length = stall.length();
         self.tid = stall.victim.tid;
+        self.first = self.first.or(Some(stall.start));
         self.end = self.end.max(stall.end);
         self.stalls += 1;
         self.stalled = self.stalled + length;
-        if stall.end <= self.closed {
+        if stall.end <= self.closed && self.start.is_some_and(|start| start < stall.end) {
             self.within += 1;
             self.stalled_within = self.stalled_within + length;
         }
@@ -225,10 +255,22 @@ impl OfCpu {
         }
     }
 
-    /// The result of its probe. What is not known is zero.
-    fn result(&self, cpu: CpuId, manifest: &RunManifest) -> ProbeResult {
+    /// The result of its probe. What is not known is zero. `whole`: what was measured, if the intervals do not say it.
+    fn result(
+        &self,
+        cpu: CpuId,
+        manifest: &RunManifest,
+        whole: Option<(Ticks, Ticks)>,
+    ) -> ProbeResult {
         let rate = manifest.rate;
         let start = self.start.unwrap_or(manifest.clock_start.ticks);
+        let (start, end) = match whole {
+            Some((from, to)) => (
+                self.first.map_or(from, |first| first.min(from)),
+                self.end.max(to),
+            ),
+            None => (start, self.end.max(start)),
+        };
         let unrecorded = self.counted.saturating_sub(self.within);
         let stolen = self.stolen.saturating_sub(rate.nanos(self.stalled_within));
         let of_unrecorded = match unrecorded {
@@ -257,7 +299,7 @@ impl OfCpu {
             cpu,
             tid: self.tid,
             start,
-            end: self.end.max(start),
+            end,
             planned_end: start + rate.ticks(manifest.probe.duration_ns),
             samples: 0,
             sum_ticks: 0,

@@ -46,6 +46,7 @@ mod surroundings;
 mod threads;
 mod threshold;
 mod warnings;
+pub mod watch;
 
 pub use engine::{Delivered, LeftBehind, Outcome, Output, TakingDown, WriterUse};
 pub use error::RecordError;
@@ -53,7 +54,7 @@ pub use graph::GraphError;
 pub use killed::{Ended, finish_killed};
 pub use names::StoredNames;
 pub use observer::{Observer, Progress, Step};
-pub use passive::{Owners, PassiveRecordSettings, record_passive};
+pub use passive::{Owners, PassiveRecordSettings, record_passive, watch_passive};
 pub use probe_error::ProbeError;
 pub use recording::{Extra, LARGEST_THRESHOLD, record};
 pub use replay::{

@@ -7,8 +7,8 @@ use crate::hints::HintReader;
 use crate::kernel_events::{EventsEnded, KernelEvents};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts, FrequencyChanges, GroupThrottled};
 use jitterscope_model::{
-    Attribution, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, Setup, Sink, SinkError,
-    SleepingWork, Source, Stall, TickRate, Ticks,
+    Attribution, CpuId, CpuSet, DrainTurn, EventsInGaps, Gap, Record, RunManifest, Setup, Sink,
+    SinkError, SleepingWork, Source, Stall, TickRate, Ticks,
 };
 use jitterscope_platform::Machine;
 use std::collections::BTreeMap;
@@ -120,6 +120,19 @@ impl ProbeEvents {
     /// The work items that sleep on a CPU when its probe begins.
     pub(crate) fn sleeping_works(&self, cpu: CpuId, from: Ticks) -> Vec<SleepingWork> {
         self.gaps.attributor.sleeping_works(cpu, from)
+    }
+
+    /// Another run takes what follows: fills in what attribution has learnt so far, as a replay of that run needs it.
+    pub(crate) fn next_section(&mut self, manifest: &mut RunManifest, at: Ticks) {
+        self.events.describe_again();
+        manifest.edge_costs = self.costs().to_rows();
+        manifest.sleeping_works = manifest
+            .probe
+            .cpus
+            .iter()
+            .flat_map(|cpu| self.sleeping_works(cpu, at))
+            .collect();
+        manifest.attributed = true;
     }
 
     pub(crate) fn announce(&mut self, cpu: CpuId, gap: Gap) {

@@ -2,21 +2,24 @@
 
 use crate::counters::CounterWatch;
 use crate::drain::{Drain, Found};
-use crate::engine::{Context, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
+use crate::engine::{
+    Context, Outcome, Output, Outputs, Plan, Running, Sections, Stage, Target, run,
+};
 use crate::error::RecordError;
 use crate::graph::{GraphChoice, GraphError};
 use crate::housekeeping::HousekeepingAffinity;
-use crate::kernel_events::{EventChoice, NoEvents};
+use crate::kernel_events::{EventChoice, KernelEvents, NoEvents};
 use crate::observer::{Observer, Progress};
 use crate::probe_events::{ProbeEvents, ProbeEventsSettings};
 use crate::probes::{Job, Joined, Probes};
 use crate::settings::{RecordSettings, RunSettings, WakeupChoice};
 use crate::threshold::{self, Threshold};
+use crate::watch::Watch;
 use crate::{after, before};
 use jitterscope_analyze::RowsOf;
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError, TickRate,
-    Ticks, WakeupConditions,
+    ClockReading, CpuId, CpuSet, Nanos, ProbeKind, ProbeSettings, RunManifest, SinkError,
+    SourceReport, TickRate, Ticks, WakeupConditions,
 };
 use jitterscope_platform::{ClockCheck, ClockChoice, Machine, ShallowIdle, Topology, clock};
 use jitterscope_probe::{SpinOutput, SpinSettings, WakeupSettings};
@@ -49,6 +52,8 @@ pub struct Extra<'a> {
     pub least: Ticks,
     /// Used without a requested threshold: the shortest one to choose if the clock allows it, instead of 300 ns.
     pub shortest: Option<Nanos>,
+    /// Makes the recording endless: a chain of sections.
+    pub watch: Option<&'a mut Watch>,
 }
 
 /// Measures `settings.cpus`, attributes their stalls and writes a run. Ends early but keeps what was measured when
@@ -68,6 +73,7 @@ pub fn record(
         outputs,
         least,
         shortest,
+        watch,
     } = extra;
     let probing = Probing {
         settings,
@@ -82,6 +88,7 @@ pub fn record(
             outputs,
             stop,
             observer,
+            sections: watch.map(|watch| watch as &mut dyn Sections),
         },
     )
 }
@@ -276,6 +283,23 @@ impl Running for Probed<'_> {
 
     fn idle(&mut self, outputs: &mut Outputs<'_>) -> Result<(), SinkError> {
         self.drain.cycle(outputs)
+    }
+
+    fn next_section(&mut self, manifest: &mut RunManifest, at: Ticks) {
+        if let Some(events) = &mut self.drain.events {
+            events.next_section(manifest, at);
+        }
+    }
+
+    fn events(&mut self) -> Option<&mut KernelEvents> {
+        self.drain.events.as_mut().map(|events| &mut events.events)
+    }
+
+    fn sources(&self) -> Vec<SourceReport> {
+        self.drain
+            .events
+            .as_ref()
+            .map_or_else(Vec::new, |events| events.events.sources())
     }
 
     fn begin(

@@ -28,7 +28,7 @@ pub mod tracefs;
 
 pub use calls::CallDecoder;
 pub use context::{ContextError, FormatText, TraceContext};
-pub use decode::{DecodeCounts, Decoder, PageInfo};
+pub use decode::{DecodeCounts, Decoder, Mark, PageInfo};
 pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
 pub use survey::{in_namespace, problem_in_namespace, sources, survey};
 pub use symbols::{Symbols, SymbolsError};

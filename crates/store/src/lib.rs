@@ -78,8 +78,8 @@ pub use naming::check_label;
 pub use reader::RunReader;
 pub use rows::StoredRow;
 pub use runs::{
-    KilledRuns, Partial, Problem, RunEntry, killed_runs, list, list_own, partials, remove, resolve,
-    resolve_all, size_on_disk,
+    KilledRuns, Partial, Problem, RunEntry, killed_runs, list, list_own, move_run, partials,
+    remove, resolve, resolve_all, size_on_disk,
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA, VIEWS, views};

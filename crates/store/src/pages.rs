@@ -185,6 +185,14 @@ impl TracePages {
         self.end_segment(self.segment_size())
     }
 
+    /// Leaves out a number of the segments, by which a reader knows that a part is missing.
+    pub(crate) fn missing(&mut self) -> Result<(), StoreError> {
+        self.close_segment()?;
+        self.number += 1;
+        self.complete = false;
+        Ok(())
+    }
+
     fn frame(&mut self, header: FrameHeader, bytes: &[u8]) -> Result<(), StoreError> {
         if self.open.is_none() {
             self.open = Some(self.new_segment()?);

@@ -83,6 +83,12 @@ impl PartialFolder {
         })
     }
 
+    /// It stays when this is dropped, for the next start.
+    pub(crate) fn keep(mut self) -> PartialFolder {
+        self.kept = true;
+        self
+    }
+
     /// Removes the folder with its content.
     pub(crate) fn remove(mut self) -> Result<(), StoreError> {
         self.kept = true;

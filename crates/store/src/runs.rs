@@ -279,6 +279,21 @@ fn final_name(partial: &OsStr) -> OsString {
     OsString::from_vec(name.strip_prefix(prefix).unwrap_or(name).to_vec())
 }
 
+/// Moves a complete run to another folder of runs of the same file system. Returns its folder there.
+///
+/// # Errors
+/// Another user may change one of the folders, or the run cannot be moved.
+pub fn move_run(run: &Path, to: &Path) -> Result<PathBuf, StoreError> {
+    let from =
+        HeldDir::trusted(run.parent().unwrap_or(Path::new("."))).map_err(StoreError::writing)?;
+    let runs = HeldDir::trusted_or_made(to).map_err(StoreError::writing)?;
+    let name = run.file_name().unwrap_or_default();
+    from.move_to(name, &runs)
+        .and_then(|()| runs.sync())
+        .map_err(StoreError::writing)?;
+    Ok(to.join(name))
+}
+
 /// Removes a run with everything in its folder. If the path is a link, removes only the link.
 ///
 /// # Errors

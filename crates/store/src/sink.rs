@@ -89,6 +89,20 @@ impl StoreSink {
         false
     }
 
+    /// As [`Sink::begin`].
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub fn begin_at(&mut self, facts: &RunFacts) -> Result<(), StoreError> {
+        self.begun = true;
+        self.probe.clone_from(&facts.probe);
+        self.writer
+            .as_mut()
+            .map_or(Err(StoreError::NotBegun), |writer| {
+                writer.begin(facts.clock, facts.rate)
+            })
+    }
+
     /// The run's id, already before the run has its name.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -201,15 +215,7 @@ impl Sink for StoreSink {
     }
 
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
-        self.begun = true;
-        self.probe.clone_from(&facts.probe);
-        let begun = self
-            .writer
-            .as_mut()
-            .map(|writer| writer.begin(facts.clock, facts.rate));
-        begun
-            .unwrap_or(Err(StoreError::NotBegun))
-            .map_err(SinkError::new)
+        self.begin_at(facts).map_err(SinkError::new)
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {

@@ -3,6 +3,7 @@
 use crate::error::StoreError;
 use crate::head::ManifestFiles;
 use crate::hlog::Hlog;
+use crate::killed::KilledRun;
 use crate::naming::{check_label, compact_utc, short_id};
 use crate::pages::TracePages;
 use crate::partial::PartialFolder;
@@ -270,6 +271,14 @@ impl RunWriter {
         self.trace.turn(turn)
     }
 
+    /// Notes that a part of the trace is missing here, as where the limit left no room.
+    ///
+    /// # Errors
+    /// As [`RunWriter::stall`].
+    pub fn trace_missing(&mut self) -> Result<(), StoreError> {
+        self.trace.missing()
+    }
+
     /// Writes the context for decoding the pages, JSON, in place of the one before.
     ///
     /// # Errors
@@ -318,6 +327,33 @@ impl RunWriter {
         self.logged = Instant::now();
         self.log(RowLog::flush);
         self.trace.flush()
+    }
+
+    /// Ends without a manifest of the whole: leaves the run as a killed recorder would, with all rows and pages so far,
+    /// for the caller to finish. Needs [`RunWriter::beginning`].
+    ///
+    /// # Errors
+    /// As [`RunWriter::stall`]. Nothing is left after an error.
+    pub fn leave(mut self) -> Result<KilledRun, StoreError> {
+        self.log(RowLog::flush);
+        self.trace.flush()?;
+        if self.failed || self.tables.log.is_none() {
+            return Err(StoreError::Incomplete {
+                path: self.partial.held.path().to_path_buf(),
+            });
+        }
+        let RunWriter {
+            tables,
+            hlog,
+            manifest,
+            trace,
+            partial,
+            runs,
+            name,
+            ..
+        } = self;
+        drop((tables, hlog, manifest, trace));
+        Ok(KilledRun::new(partial.keep(), &runs, name.into()))
     }
 
     /// Writes to the log. Where the disk has no room for it, or it fails, the log is given up: only a killed recorder

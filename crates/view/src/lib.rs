@@ -38,6 +38,7 @@ pub mod timeline;
 pub mod toml_file;
 pub mod tuning;
 mod warnings;
+mod watch;
 mod words;
 
 pub use cpus_because::cpus_because;
@@ -52,3 +53,4 @@ pub use number::{bytes as size_text, utc};
 pub use sources::{record_error, source_words, with_fix};
 pub use style::{Style, wrap_whole};
 pub use warnings::warning;
+pub use watch::{watch_moment, watch_status};

@@ -223,7 +223,15 @@ pub fn warning(warning: &Warning) -> String {
              complete copy."
         ),
         Warning::Interrupted => "The recording was ended early; the measured data is kept.".into(),
-        Warning::Killed { missing } => killed(missing),
+        Warning::Killed { missing } => format!(
+            "The recording was killed: its last second may be missing, and the totals cover only what was written. Not \
+             known, because only the killed process had it in memory: {}.",
+            missing_figures(missing)
+        ),
+        Warning::SavedPart { missing } => format!(
+            "This is a part of a longer measurement, saved while that went on. Not known of a part: {}.",
+            missing_figures(missing)
+        ),
         Warning::ForcedPlacement { misfit } => format!("Continuing anyway (--force): {}.", in_words(misfit, misfit::misfit, "the placement measures itself, for a reason that this version does not know")),
         Warning::NotPinned { one_core, many_nodes } => format!(
             "The scheduler placed the threads, and may put them {}: a message's path then differs between \
@@ -284,7 +292,7 @@ pub fn warning(warning: &Warning) -> String {
 const NAMED: &str = "The named owner never ran";
 
 /// The named owner, as the beginning of a sentence: `Process 7 never ran`.
-fn killed(missing: &[MissingFigure]) -> String {
+fn missing_figures(missing: &[MissingFigure]) -> String {
     let words: Vec<&str> = missing
         .iter()
         .map(|figure| match figure {
@@ -300,11 +308,7 @@ fn killed(missing: &[MissingFigure]) -> String {
             MissingFigure::Cost => "what the recording cost",
         })
         .collect();
-    format!(
-        "The recording was killed: its last second may be missing, and the totals cover only what was written. Not \
-         known, because only the killed process had it in memory: {}.",
-        words.join("; ")
-    )
+    words.join("; ")
 }
 
 fn owner(of: &NamedOwner) -> String {

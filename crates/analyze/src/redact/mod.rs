@@ -18,8 +18,8 @@ use jitterscope_model::{
     AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
     EndedEarly, EventClass, HostFacts, JournalEnd, JournalFault, MetCulprits, MovedBecause, Part,
     PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
-    ProbeResult, RanInstead, RunHead, RunManifest, SelfNoise, Sender, Stall, ThreadAccount,
-    ThreadRef, WakeupResult,
+    ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender, Stall,
+    ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,6 +42,19 @@ pub struct Redactor {
     groups: Pseudonyms,
     /// Redacted culprits, so that the parts of one still share it.
     culprits: MetCulprits<Arc<Culprit>>,
+}
+
+/// The words of a moment may be an application's.
+fn moment(moment: &SavedMoment) -> SavedMoment {
+    SavedMoment {
+        realtime_ns: moment.realtime_ns,
+        by: moment.by,
+        text: match moment.text.as_str() {
+            "" => String::new(),
+            _ => LEFT_OUT.to_owned(),
+        },
+        joined: moment.joined,
+    }
 }
 
 /// Names in the order of their appearance.
@@ -131,6 +144,7 @@ impl Redactor {
             trace: manifest.trace.clone(),
             interrupted: manifest.interrupted,
             killed: manifest.killed,
+            moment: manifest.moment.as_ref().map(moment),
             warnings: manifest.warnings.iter().map(warning::warning).collect(),
         }
     }

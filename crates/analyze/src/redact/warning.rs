@@ -33,6 +33,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::DiskFull { .. }
         | Warning::Interrupted
         | Warning::Killed { .. }
+        | Warning::SavedPart { .. }
         | Warning::NotPinned { .. }
         | Warning::JournalWaits { .. }
         | Warning::RingFull { .. }

@@ -106,6 +106,7 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: false,
         killed: false,
+        moment: None,
         warnings: vec![],
     }
 }

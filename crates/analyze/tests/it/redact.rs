@@ -263,6 +263,12 @@ fn manifest() -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: true,
         killed: true,
+        moment: Some(SavedMoment {
+            realtime_ns: 1,
+            by: AskedBy::Application,
+            text: text(),
+            joined: 2,
+        }),
         warnings: vec![Warning::worded(&text(), &text())],
     }
 }

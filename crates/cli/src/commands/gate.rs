@@ -39,7 +39,13 @@ pub struct Gates {
 #[derive(Clone, Debug)]
 pub struct Conditions(Vec<Condition>);
 
-fn conditions(text: &str) -> Result<Conditions, String> {
+impl Conditions {
+    pub fn all(&self) -> Vec<Condition> {
+        self.0.clone()
+    }
+}
+
+pub fn conditions(text: &str) -> Result<Conditions, String> {
     parse(text)
         .map(Conditions)
         .map_err(|error| error.to_string())

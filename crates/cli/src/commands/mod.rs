@@ -57,6 +57,9 @@ pub mod serve;
 pub mod sljtest;
 pub mod stall;
 pub mod tune;
+pub mod watch;
+pub mod watch_args;
+mod watch_ask;
 
 use crate::exit::Exit;
 

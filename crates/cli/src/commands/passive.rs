@@ -14,9 +14,9 @@ use jitterscope_recording::{
 use jitterscope_store::StoreError;
 use jitterscope_view::record_error;
 
-const THRESHOLD: Nanos = Nanos(300);
+pub(super) const THRESHOLD: Nanos = Nanos(300);
 /// The default time for finding the owners.
-const LOOK: Nanos = Nanos(500_000_000);
+pub(super) const LOOK: Nanos = Nanos(500_000_000);
 const LABEL: &str = "passive";
 
 /// Runs `record none`.

@@ -148,6 +148,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         outputs,
         least: Ticks(args.knee.saturating_add(1)),
         shortest: Some(SHORTEST_RECORD),
+        watch: None,
     };
     let outcome =
         record(&machine, &recording, extra, &stop, &mut remarks).map_err(usage_if_asked_wrongly)?;

@@ -66,3 +66,4 @@ mod tampering;
 mod truth;
 mod tune;
 mod walk;
+mod watch;

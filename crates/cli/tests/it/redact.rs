@@ -108,6 +108,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: false,
         killed: false,
+        moment: None,
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),
             Warning::ClockFallback {

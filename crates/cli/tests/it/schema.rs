@@ -191,6 +191,9 @@ fn warnings() -> Vec<Warning> {
                 MissingFigure::Cost,
             ],
         },
+        Warning::SavedPart {
+            missing: vec![MissingFigure::Samples],
+        },
         Warning::ForcedPlacement {
             misfit: AnyVersion::left_out(),
         },

@@ -157,6 +157,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: false,
         killed: false,
+        moment: None,
         warnings: Vec::new(),
     }
 }

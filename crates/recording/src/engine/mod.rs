@@ -11,6 +11,7 @@ mod fan_out;
 mod load;
 mod output;
 mod outputs;
+mod section;
 mod stage;
 mod stored_sums;
 #[cfg(test)]
@@ -21,17 +22,18 @@ pub(crate) use batch::Batch;
 pub use output::{Delivered, Output};
 pub(crate) use outputs::Outputs;
 pub use outputs::WriterUse;
+pub(crate) use section::{Next, SectionEnd, Sections};
 pub use stage::{LeftBehind, TakingDown};
 pub(crate) use stage::{NEVER, Plan, Stage};
 
 use crate::begun_events::BegunEvents;
 use crate::error::RecordError;
 use crate::housekeeping::HousekeepingAffinity;
-use crate::kernel_events::EventSettings;
+use crate::kernel_events::{EventSettings, KernelEvents};
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use jitterscope_analyze::RowsOf;
-use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError};
+use jitterscope_model::{ClockReading, CpuSet, RunManifest, Sink, SinkError, SourceReport, Ticks};
 use jitterscope_platform::{
     self as platform, ClockCheck, ClockChoice, CpuClaim, Machine, Topology, clock,
 };
@@ -72,6 +74,8 @@ pub(crate) struct Context<'c, 'o> {
     pub(crate) outputs: Vec<Output<'o>>,
     pub(crate) stop: &'c AtomicBool,
     pub(crate) observer: &'c mut dyn Observer,
+    /// Divides the recording into sections; `None` if it is one run.
+    pub(crate) sections: Option<&'c mut dyn Sections>,
 }
 
 /// A kind of recording: which threads or CPUs are its victims, and how it finds their stalls.
@@ -118,6 +122,20 @@ pub(crate) trait Running {
     /// Fills in what it knows of the manifest before its first row: the next start finishes the run with it if this
     /// process is killed.
     fn beginning(&self, _manifest: &mut RunManifest) {}
+
+    /// Another section of an endless recording begins at `at`: hands over again, in its next turn, what a reader of the
+    /// trace needs, and fills in what attribution has learnt.
+    fn next_section(&mut self, _manifest: &mut RunManifest, _at: Ticks) {}
+
+    /// The kernel's records, if it has any.
+    fn events(&mut self) -> Option<&mut KernelEvents> {
+        None
+    }
+
+    /// The sources, with what they lost so far.
+    fn sources(&self) -> Vec<SourceReport> {
+        Vec::new()
+    }
 
     /// The measurement begins; `clocks` were read just before.
     fn begin(&mut self, stage: &mut Stage<'_, '_>, clocks: ClockReading)
@@ -177,6 +195,7 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
         outputs,
         stop,
         observer,
+        sections,
     } = context;
     platform::keep_freed_memory();
     let topology = Topology::read(machine);
@@ -205,7 +224,7 @@ pub(crate) fn run<T: Target>(mut target: T, context: Context<'_, '_>) -> Result<
             outputs,
             (stop, observer),
         )?;
-        measure(target, stage, scope)
+        measure(target, stage, scope, sections)
     })
 }
 
@@ -214,6 +233,7 @@ fn measure<'s, T: Target>(
     target: T,
     mut stage: Stage<'_, 's>,
     scope: &'s Scope<'s, '_>,
+    mut sections: Option<&mut dyn Sections>,
 ) -> Result<Outcome, T::Error> {
     let mut running = target.set_up(&mut stage)?;
     // Reading the list of kernel functions and the machine's settings used much memory.
@@ -228,12 +248,20 @@ fn measure<'s, T: Target>(
     stage
         .outputs
         .begin_beside(&facts, |outputs| running.idle(outputs))?;
-    if let Some(of) = running.rows_of(&stage) {
+    // A section is summed up only if it is saved.
+    if let (Some(of), None) = (running.rows_of(&stage), &sections) {
         stage.outputs.sum_up(of)?;
     }
     stage.outputs.begin(&facts)?;
     let mut beginning = stage.manifest(clocks);
     running.beginning(&mut beginning);
+    if let Some(sections) = &mut sections {
+        sections.begun(&beginning);
+        running
+            .events()
+            .into_iter()
+            .for_each(KernelEvents::keep_marks);
+    }
     stage.keep_beginning(beginning)?;
     stage.write_beside(scope);
     running.begin(&mut stage, clocks)?;
@@ -244,7 +272,17 @@ fn measure<'s, T: Target>(
         let progress = running.turn(&mut stage)?;
         stage.tick(progress.as_ref())?;
         let stuck = stage.outputs.is_stuck() || running.is_stuck();
-        if !stage.interrupted && (stage.stopped() || stuck) {
+        let next = match &mut sections {
+            Some(sections) if !stage.interrupted => {
+                let marks = running.events().map(KernelEvents::take_marks);
+                sections.turn(clock::now(stage.clock.kind), &marks.unwrap_or_default())
+            }
+            _ => Next::GoOn,
+        };
+        if let (Next::Border, Some(sections)) = (next, &mut sections) {
+            section::border(&mut running, &mut stage, *sections)?;
+        }
+        if !stage.interrupted && (stage.stopped() || stuck || next == Next::Stop) {
             stage.interrupted = true;
             running.stop();
         }
@@ -255,5 +293,9 @@ fn measure<'s, T: Target>(
     let manifest = running.finish(&mut stage, ended)?;
     // The measuring data is gone; sums, table ends and the report follow.
     platform::give_memory_back();
-    stage.close(manifest)
+    let outcome = stage.close::<T::Error>(manifest, sections.is_none())?;
+    if let Some(sections) = sections {
+        sections.over(outcome.path.clone());
+    }
+    Ok(outcome)
 }

@@ -1,6 +1,7 @@
 //! Hands a recording's rows to their takers, on whichever thread those run.
 
 use super::fan_out::FanOut;
+use super::section::Border;
 use super::writer::{Panicked, Writer, WriterStatus};
 use crate::error::RecordError;
 use jitterscope_analyze::RowsOf;
@@ -77,6 +78,21 @@ impl<'s> Outputs<'s> {
         match &mut self.place {
             Place::Here(takers) => Ok(takers),
             Place::There(_) | Place::Lost => Err(SinkError::new(Panicked)),
+        }
+    }
+
+    /// Closes the run after the rows so far, and goes on with another one.
+    ///
+    /// # Errors
+    /// Rows were not taken.
+    pub(super) fn border(&mut self, border: Border) -> Result<(), SinkError> {
+        match &mut self.place {
+            Place::Here(takers) => {
+                takers.border(border);
+                Ok(())
+            }
+            Place::There(writer) => writer.border(border),
+            Place::Lost => Err(SinkError::new(Panicked)),
         }
     }
 

@@ -79,6 +79,9 @@ pub(crate) struct Stage<'c, 'o> {
     /// The machine's state, once the measurement is over.
     state: Option<MachineState>,
     taken_down: TakingDown,
+    /// What is known of the current section, and what the sources had lost when it began.
+    pub(super) section: Option<RunManifest>,
+    pub(super) sections_lost: Vec<SourceReport>,
 }
 
 /// A thread that removes tracing instances. Dropping this waits for it.
@@ -165,6 +168,8 @@ impl<'c, 'o> Stage<'c, 'o> {
             kernel_hz: None,
             state: None,
             taken_down: TakingDown::default(),
+            section: None,
+            sections_lost: Vec::new(),
         })
     }
 
@@ -296,9 +301,19 @@ impl<'c, 'o> Stage<'c, 'o> {
         self.clocks
     }
 
+    /// The next section begins here.
+    pub(super) fn next_section(&mut self, clocks: ClockReading) {
+        self.clocks = clocks;
+    }
+
+    pub(super) fn run(&self) -> &RunSettings {
+        &self.run
+    }
+
     /// Stores what is known of the run before its first row.
     pub(crate) fn keep_beginning(&mut self, mut manifest: RunManifest) -> Result<(), SinkError> {
         manifest.warnings.extend(self.warnings.iter().cloned());
+        self.section = Some(manifest.clone());
         let takers = self.outputs.takers()?;
         takers.store.beginning(&manifest);
         Ok(())
@@ -382,6 +397,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             trace: StoredTrace::default(),
             interrupted: false,
             killed: false,
+            moment: None,
             warnings: Vec::new(),
         }
     }
@@ -398,7 +414,7 @@ impl<'c, 'o> Stage<'c, 'o> {
 
     /// Closes everything, the run last, because it states what the other outputs lost. The recorder may still be being
     /// removed.
-    pub(crate) fn close<E>(mut self, mut manifest: RunManifest) -> Result<Outcome, E>
+    pub(crate) fn close<E>(mut self, mut manifest: RunManifest, sums_up: bool) -> Result<Outcome, E>
     where
         E: From<StoreError> + From<SinkError>,
     {
@@ -443,7 +459,7 @@ impl<'c, 'o> Stage<'c, 'o> {
         manifest.self_noise.peak_rss_bytes = platform::peak_rss_bytes();
         let path = takers.store.close(&mut manifest)?;
         // A user who stops the recording does not wait for the rows to be read.
-        if sums.is_none() && has_room && !self.stopped() {
+        if sums_up && sums.is_none() && has_room && !self.stopped() {
             // The run is complete. If this fails, each report reads the rows and says what is wrong with them.
             let _ = store_sums(&path, &manifest);
         }
@@ -565,7 +581,7 @@ mod tests {
             drop(going);
             Vec::new()
         });
-        let outcome = stage.close::<RecordError>(manifest).unwrap();
+        let outcome = stage.close::<RecordError>(manifest, true).unwrap();
         let path = outcome.path.clone();
         drop(outcome);
         assert!(

@@ -2,6 +2,7 @@
 
 use super::fan_out::FanOut;
 use super::load::Load;
+use super::section::Border;
 use jitterscope_model::{AttributedStall, Nanos, Row, Sink, SinkError};
 use jitterscope_platform::thread_usage;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,6 +27,8 @@ struct Order {
     tick: bool,
     /// Whether the measurement is over: later CPU time does not count.
     measured: bool,
+    /// The run ends after the load, and another one begins.
+    border: Option<Box<Border>>,
 }
 
 /// The reply to each order.
@@ -140,6 +143,14 @@ impl<'s> Writer<'s> {
         self.over = true;
         self.order(Order {
             measured: true,
+            ..Order::default()
+        })
+    }
+
+    /// The run ends after the collected rows.
+    pub(super) fn border(&mut self, border: Border) -> Result<(), SinkError> {
+        self.order(Order {
+            border: Some(Box::new(border)),
             ..Order::default()
         })
     }
@@ -266,6 +277,7 @@ fn take_all<'s>(
         mut load,
         tick,
         measured,
+        border,
     } in orders
     {
         let error = if failed {
@@ -274,6 +286,9 @@ fn take_all<'s>(
             take(&mut takers, &load, tick).err()
         };
         failed |= error.is_some();
+        if let Some(border) = border {
+            takers.border(*border);
+        }
         let bytes = load.bytes();
         load.clear();
         let report = Report {

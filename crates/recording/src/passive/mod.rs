@@ -4,7 +4,7 @@ mod owners;
 mod recording;
 mod settings;
 
-pub use recording::record_passive;
+pub use recording::{record_passive, watch_passive};
 pub use settings::{Owners, PassiveRecordSettings};
 
 pub(crate) use recording::{take_in, watching};

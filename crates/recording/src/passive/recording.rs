@@ -1,17 +1,20 @@
 use super::owners;
 use super::settings::{Owners, PassiveRecordSettings};
-use crate::engine::{Context, NEVER, Outcome, Output, Outputs, Plan, Running, Stage, Target, run};
+use crate::engine::{
+    Context, NEVER, Outcome, Output, Outputs, Plan, Running, Sections, Stage, Target, run,
+};
 use crate::error::RecordError;
-use crate::kernel_events::EventChoice;
+use crate::kernel_events::{EventChoice, KernelEvents};
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
 use crate::threads::{EpisodeRows, EventRun, Follow, JOIN_WITHIN, MakesRows, TakesRecords};
+use crate::watch::Watch as Endless;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, NameResolver, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps,
     KernelEvent, NamedOwner, Nanos, PassiveCpu, ProbeKind, ProbeSettings, RunManifest, Setup, Sink,
-    SinkError, TickRate, Ticks, Verdict, Warning,
+    SinkError, SourceReport, TickRate, Ticks, Verdict, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
@@ -120,6 +123,20 @@ pub fn record_passive(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RecordError> {
+    watch_passive(machine, settings, (outputs, None), stop, observer)
+}
+
+/// As [`record_passive`], but an endless chain of sections if there is a watch.
+///
+/// # Errors
+/// As [`record_passive`].
+pub fn watch_passive(
+    machine: &Machine,
+    settings: &PassiveRecordSettings,
+    (outputs, watch): (Vec<Output<'_>>, Option<&mut Endless>),
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RecordError> {
     run(
         Watching {
             settings,
@@ -130,6 +147,7 @@ pub fn record_passive(
             outputs,
             stop,
             observer,
+            sections: watch.map(|watch| watch as &mut dyn Sections),
         },
     )
 }
@@ -321,6 +339,19 @@ impl Running for Watch<'_> {
             ..PassiveCpu::default()
         };
         manifest.passive = self.settings.cpus.cpus.iter().map(chosen).collect();
+    }
+
+    fn next_section(&mut self, manifest: &mut RunManifest, _at: Ticks) {
+        self.run.follow.events.describe_again();
+        manifest.attributed = true;
+    }
+
+    fn events(&mut self) -> Option<&mut KernelEvents> {
+        Some(&mut self.run.follow.events)
+    }
+
+    fn sources(&self) -> Vec<SourceReport> {
+        self.run.follow.events.sources()
     }
 
     fn rows_of(&self, stage: &Stage<'_, '_>) -> Option<RowsOf> {

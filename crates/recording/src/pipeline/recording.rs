@@ -72,6 +72,7 @@ pub fn record_pipeline(
             outputs,
             stop,
             observer,
+            sections: None,
         },
     )
 }

@@ -38,21 +38,27 @@ pub(super) fn probes(
     let mut stalls = run.stalls()?.peekable();
     // Whether a part of the warm-up, from which the recorder learned, was not kept.
     let mut begun_late = false;
+    // Whether its first turn was kept.
+    let mut begun = false;
     while let Some(step) = source.turn(&mut (), &mut |record| gaps.take(record))? {
         let turn = match step {
-            SourceTurn::Kept(turn) => turn,
-            SourceTurn::Missing => {
-                if replayed.stalls == 0 && !begun_late {
-                    begun_late = true;
-                    gaps.attributor = gaps
-                        .attributor
-                        .with_costs(EdgeCosts::from_rows(&manifest.edge_costs))
-                        .with_sleeping_works(&manifest.sleeping_works);
-                }
-                continue;
-            }
+            SourceTurn::Kept(turn) => Some(turn),
+            SourceTurn::Missing => None,
             SourceTurn::Open | SourceTurn::Cut => continue,
         };
+        // A part of a measurement begins with a later turn.
+        let is_late = turn.as_ref().is_none_or(|turn| !begun && turn.number > 0);
+        if is_late && replayed.stalls == 0 && !begun_late {
+            begun_late = true;
+            gaps.attributor = gaps
+                .attributor
+                .with_costs(EdgeCosts::from_rows(&manifest.edge_costs))
+                .with_sleeping_works(&manifest.sleeping_works);
+        }
+        let Some(turn) = turn else {
+            continue;
+        };
+        begun = true;
         gaps.attributor.quotas(&turn, turn.measuring);
         gaps.pages_done(source.seen_until(), hints_of(measured.iter(), &turn));
         let DrainTurn {

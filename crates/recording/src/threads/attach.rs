@@ -44,6 +44,7 @@ pub fn attach(
             outputs,
             stop,
             observer,
+            sections: None,
         },
     )
 }

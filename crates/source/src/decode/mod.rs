@@ -4,6 +4,7 @@
 //! event's id. It skips and counts what it cannot decode: unknown events, events shorter than their format, and pages
 //! with an invalid end.
 
+mod marks;
 mod names;
 mod plan;
 
@@ -11,6 +12,8 @@ use crate::context::{ContextError, TraceContext};
 use crate::format::NumberField;
 use crate::ring::{Page, PageError, PageLayout, PageLoss, PageRecords};
 use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
+pub use marks::Mark;
+use marks::Marks;
 use names::Names;
 use plan::Compiled;
 
@@ -54,6 +57,7 @@ pub struct Decoder {
     flags: NumberField,
     names: Names,
     counts: DecodeCounts,
+    marks: Option<Marks>,
 }
 
 impl Decoder {
@@ -85,6 +89,7 @@ impl Decoder {
             flags,
             names,
             counts: DecodeCounts::default(),
+            marks: None,
         })
     }
 
@@ -92,6 +97,16 @@ impl Decoder {
     #[must_use]
     pub fn layout(&self) -> &PageLayout {
         &self.layout
+    }
+
+    /// Keeps what is written to `trace_marker` from now on.
+    pub fn keep_marks(&mut self) {
+        self.marks = Some(Marks::default());
+    }
+
+    /// What was written to `trace_marker` since the last call, in the order of its pages.
+    pub fn take_marks(&mut self) -> Vec<Mark> {
+        self.marks.as_mut().map_or_else(Vec::new, Marks::take)
     }
 
     /// The counts so far.
@@ -132,6 +147,9 @@ impl Decoder {
             let id = self.id.u32(record.data) as usize;
             let Some(Some(plan)) = self.plans.get(id) else {
                 unknown += 1;
+                if let Some(marks) = &mut self.marks {
+                    marks.record(id, record.time, record.data);
+                }
                 continue;
             };
             if record.data.len() < plan.length {

@@ -7,7 +7,7 @@ use crate::number::{count, moment, percent, rate, span, utc};
 use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{ClockCosts, CpuSet, Nanos};
+use jitterscope_model::{AskedBy, ClockCosts, CpuSet, Nanos, SavedMoment};
 
 /// The default threshold with a fast clock.
 const USUAL: Nanos = Nanos(300);
@@ -49,7 +49,9 @@ pub(super) fn title(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             ),
         );
     }
-    if run.killed {
+    if let Some(moment) = &run.moment {
+        page.prose(None, 0, &saved(moment));
+    } else if run.killed {
         page.prose(Some(Tone::Warning), 0, &killed(summary));
     } else if run.interrupted {
         let text = match run.planned_ns {
@@ -101,6 +103,36 @@ pub(crate) fn facts(summary: &RunSummary, cpus: &CpuSet) -> Vec<String> {
     );
     facts.retain(|fact| !fact.is_empty());
     facts
+}
+
+/// Who asked for a moment to be saved.
+pub(crate) fn saved_by(by: AskedBy) -> &'static str {
+    match by {
+        AskedBy::Condition => "a condition was met",
+        AskedBy::Application => "the application asked",
+        AskedBy::Signal => "SIGUSR1 came",
+        AskedBy::Marker => "a mark was written into the trace",
+        AskedBy::Person => "'watch save' asked",
+        AskedBy::Unknown => "for a reason that this version does not know",
+    }
+}
+
+/// Who asked for the moment that the run surrounds, and when.
+pub(super) fn saved(moment: &SavedMoment) -> String {
+    let mut text = format!(
+        "saved by watch around {} UTC: {}",
+        utc(moment.realtime_ns),
+        saved_by(moment.by)
+    );
+    if !moment.text.is_empty() {
+        text.push_str(&format!(": {}", tame(&moment.text)));
+    }
+    match moment.joined {
+        0 => {}
+        1 => text.push_str("; one more request joined it"),
+        more => text.push_str(&format!("; {more} more requests joined it")),
+    }
+    text
 }
 
 /// That the recording was killed, and when.

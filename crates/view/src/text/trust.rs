@@ -14,6 +14,8 @@ pub(super) const SOUND: f64 = 0.999;
 /// The coverage from which nothing was missed.
 pub(super) const COVERED: f64 = 0.9999;
 
+/// What is said of figures of the whole measurement, of which a run is a part.
+const SAVED: &str = "not known of a saved part";
 /// What is said of figures that a killed recorder took with it.
 const KILLED: &str = "not known: the recorder was killed";
 /// What is not visible without a probe.
@@ -36,6 +38,7 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
     match &summary.wakeup {
         _ if !probe && summary.passive.is_empty() => {}
         _ if !probe => report.fact(None, "no probe", PASSIVE),
+        _ if summary.run.moment.is_some() => report.fact(None, "probe", SAVED),
         _ if summary.run.killed => report.fact(None, "probe", KILLED),
         Some(wakeup) => report.fact(None, "probe", sleeper(wakeup, trust)),
         None => spinner(&mut report, trust),

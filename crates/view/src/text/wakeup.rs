@@ -53,7 +53,7 @@ pub(super) fn measured(wakeup: &WakeupSummary) -> CpuSet {
 pub(super) fn headline(page: &mut Page, summary: &RunSummary, wakeup: &WakeupSummary) {
     let (total, cpus) = (&wakeup.total, measured(wakeup));
     let who = short_cpus_text(&cpus);
-    if summary.run.killed && total.late > 0 {
+    if (summary.run.killed || summary.run.moment.is_some()) && total.late > 0 {
         let plural = if total.late == 1 { "" } else { "s" };
         let text = format!(
             "{who} had {} wake-up{plural} {} or more late in {}; how many others there were is not known.",

@@ -383,6 +383,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         },
         interrupted: false,
         killed: false,
+        moment: None,
         warnings: Vec::new(),
     }
 }

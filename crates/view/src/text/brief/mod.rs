@@ -309,7 +309,9 @@ fn title(page: &mut Page, summary: &RunSummary, layout: Layout) {
             &format!("stalls from {}{why}", summary.probe.threshold_ns),
         );
     }
-    if run.killed {
+    if let Some(moment) = &run.moment {
+        page.prose(None, 0, &headline::saved(moment));
+    } else if run.killed {
         page.prose(Some(Tone::Warning), 0, &headline::killed(summary));
     } else if run.interrupted {
         page.prose(Some(Tone::Warning), 0, "ended before its time");

@@ -1,0 +1,144 @@
+//! `watch save`, `watch status` and `watch stop`: what another terminal asks of a running watch.
+
+use super::watch_args::{OneArgs, SaveArgs, StatusArgs};
+use crate::exit::{Exit, UsageError};
+use crate::output;
+use anyhow::Context;
+use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_platform::Machine;
+use jitterscope_recording::watch::{Reply, Request, WatchStatus, ask, running};
+use jitterscope_view::watch_status;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A watch answers within a turn of its drain; a run may take longer to write.
+const PATIENCE: Duration = Duration::from_secs(10);
+const UNTIL_SAVED: Duration = Duration::from_secs(900);
+
+/// Running watches, as JSON.
+#[derive(Serialize)]
+struct Statuses<'a> {
+    schema_version: u32,
+    watches: Vec<&'a WatchStatus>,
+}
+
+/// Runs `watch save`.
+///
+/// # Errors
+/// No watch runs, or it does not save the moment.
+pub fn save(args: &SaveArgs) -> anyhow::Result<Exit> {
+    let (socket, status) = the_one(&args.one)?;
+    let at_ns = match &args.at {
+        None => None,
+        Some(at) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+            let now = u64::try_from(now.as_nanos())?;
+            let oldest = now.saturating_sub(status.history.reaches_ns);
+            let span = at.within(oldest, now).ok_or_else(|| {
+                UsageError(format!(
+                    "--at {}: the history reaches back {}, not to that time",
+                    at.written(),
+                    humantime::format_duration(Duration::from_secs(
+                        status.history.reaches_ns / 1_000_000_000
+                    ))
+                ))
+            })?;
+            // Never later than now.
+            Some(
+                span.start
+                    .saturating_add((span.end - span.start) / 2)
+                    .min(now),
+            )
+        }
+    };
+    match reply(&socket, &Request::Save { at_ns }, UNTIL_SAVED)? {
+        Reply::Saved(run) => output::result(&format!("{}\n", run.display()))?,
+        other => return refused(other),
+    }
+    Ok(Exit::Ok)
+}
+
+/// Runs `watch status`.
+///
+/// # Errors
+/// No watch runs, or it does not answer.
+pub fn status(args: &StatusArgs) -> anyhow::Result<Exit> {
+    let all = all(&args.one)?;
+    if args.json {
+        let watches: Vec<&WatchStatus> = all.iter().map(|(_, status)| status).collect();
+        let all = Statuses {
+            schema_version: SCHEMA_VERSION,
+            watches,
+        };
+        output::result(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
+    } else {
+        for (_, status) in &all {
+            output::result(&watch_status(status))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Runs `watch stop`.
+///
+/// # Errors
+/// No watch runs, or it does not answer.
+pub fn stop(args: &OneArgs) -> anyhow::Result<Exit> {
+    let (socket, _) = the_one(args)?;
+    match reply(&socket, &Request::Stop, PATIENCE)? {
+        Reply::Stopping => Ok(Exit::Ok),
+        other => refused(other),
+    }
+}
+
+fn refused(reply: Reply) -> anyhow::Result<Exit> {
+    let why = match reply {
+        Reply::Refused(why) => why,
+        _ => "it gives an answer that this version does not know".into(),
+    };
+    anyhow::bail!("the watch refuses: {why}")
+}
+
+fn reply(socket: &Path, request: &Request, patience: Duration) -> anyhow::Result<Reply> {
+    let answer = ask(socket, request, patience)
+        .with_context(|| format!("{}: no answer", socket.display()))?;
+    serde_json::from_str(&answer)
+        .context("the watch gives an answer that this version does not know")
+}
+
+/// The running watches that are meant, with their states.
+fn all(args: &OneArgs) -> anyhow::Result<Vec<(PathBuf, WatchStatus)>> {
+    let mut found = Vec::new();
+    for socket in running(&Machine::host())? {
+        if let Reply::Status(status) = reply(&socket, &Request::Status, PATIENCE)? {
+            found.push((socket, *status));
+        }
+    }
+    if let Some(cpu) = args.cpu {
+        let cpu = jitterscope_model::CpuId(cpu);
+        found.retain(|(_, status)| status.cpus.contains(cpu));
+    }
+    match found.is_empty() {
+        true => anyhow::bail!(
+            "no watch runs{}",
+            args.cpu
+                .map_or_else(String::new, |cpu| format!(" on CPU {cpu}"))
+        ),
+        false => Ok(found),
+    }
+}
+
+/// The only watch that is meant.
+fn the_one(args: &OneArgs) -> anyhow::Result<(PathBuf, WatchStatus)> {
+    let mut all = all(args)?;
+    if all.len() > 1 {
+        let cpus: Vec<String> = all.iter().map(|(_, of)| of.cpus.to_string()).collect();
+        return Err(UsageError(format!(
+            "several watches run (CPUs {}): name one by --cpu",
+            cpus.join("; ")
+        ))
+        .into());
+    }
+    all.pop().context("no watch runs")
+}
