@@ -292,11 +292,20 @@ fn two_arms_that_are_the_same_come_to_an_answer() {
         .filter(|row| row["is_total"] == true)
         .collect();
     assert!(!totals.is_empty(), "{found}");
+    // On a busy machine a pair may be void; then there may be too few for an interval.
+    let void = found["void"]
+        .as_array()
+        .is_some_and(|void| !void.is_empty());
     for row in totals {
         let verdict = row["comparison"]["verdict"].as_str().unwrap();
         let answers = ["better", "worse", "equivalent", "inconclusive"];
         assert!(answers.contains(&verdict), "{row}");
-        assert!(row["comparison"]["interval"].is_object(), "{row}");
+        let too_few = row["comparison"]["undecided"]["because"] == "too_few_runs";
+        assert!(
+            row["comparison"]["interval"].is_object() || void && too_few,
+            "{row}\n{}",
+            found["void"]
+        );
     }
 }
 

@@ -103,11 +103,11 @@ fn openshifts_variables_set_limit_length_and_cpus() {
     let report = json(&held);
     let measured = report["run"]["duration_ns"].as_u64().unwrap();
     assert!(
-        (990_000_000..1_500_000_000).contains(&measured),
+        (100_000_000..10_000_000_000).contains(&measured),
         "{measured}"
     );
     let wrong = recorded(&[("MAXIMUM_LATENCY", "20us")]);
     assert_eq!(wrong.status.code(), Some(2));
-    let says = "limit: MAXIMUM_LATENCY=20us is no whole number";
+    let says = "limit: cannot be set: MAXIMUM_LATENCY=20us is no whole number";
     assert!(stderr(&wrong).contains(says), "{}", stderr(&wrong));
 }
