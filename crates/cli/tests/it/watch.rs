@@ -70,6 +70,15 @@ impl Watching {
         line.split_once("saved ").unwrap().1.into()
     }
 
+    /// Waits until moments are saved whose condition was met meanwhile: a request would join them.
+    fn rests(&self) {
+        while let Ok(line) = self.lines.try_recv() {
+            if line.contains("a condition was met") {
+                self.saves();
+            }
+        }
+    }
+
     fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
@@ -232,6 +241,7 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     assert!(html.status.success(), "{}", stderr(&html));
     assert!(page.metadata().unwrap().len() > 10_000);
 
+    watch.rests();
     let mut app = UnixStream::connect(&socket).unwrap();
     app.write_all(b"order 42 was late\n").unwrap();
     watch.says("order 42 was late");
