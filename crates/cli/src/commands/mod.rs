@@ -59,7 +59,7 @@ pub mod stall;
 pub mod tune;
 pub mod watch;
 pub mod watch_args;
-mod watch_ask;
+pub mod watch_ask;
 
 use crate::exit::Exit;
 

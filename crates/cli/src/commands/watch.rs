@@ -76,7 +76,7 @@ fn watch(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
         command_line: crate::given::given(),
     };
     let outputs = watch.outputs();
-    let mut observer = Told {
+    let mut observer = Announcer {
         kind,
         cpus: cpus.cpus.clone(),
         quiet,
@@ -184,13 +184,13 @@ fn passive_settings(
 }
 
 /// Says that the watch has begun.
-struct Told {
+struct Announcer {
     kind: ProbeKind,
     cpus: CpuSet,
     quiet: bool,
 }
 
-impl Observer for Told {
+impl Observer for Announcer {
     fn measuring(&mut self, threshold: Nanos) {
         if !self.quiet {
             let how = match self.kind {

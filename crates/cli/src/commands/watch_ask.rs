@@ -8,6 +8,7 @@ use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
 use jitterscope_recording::watch::{Reply, Request, WatchStatus, ask, running};
 use jitterscope_view::watch_status;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,10 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const UNTIL_SAVED: Duration = Duration::from_secs(900);
 
 /// Running watches, as JSON.
-#[derive(Serialize)]
-struct Statuses<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Watches {
     schema_version: u32,
-    watches: Vec<&'a WatchStatus>,
+    watches: Vec<WatchStatus>,
 }
 
 /// Runs `watch save`.
@@ -66,10 +67,9 @@ pub fn save(args: &SaveArgs) -> anyhow::Result<Exit> {
 pub fn status(args: &StatusArgs) -> anyhow::Result<Exit> {
     let all = all(&args.one)?;
     if args.json {
-        let watches: Vec<&WatchStatus> = all.iter().map(|(_, status)| status).collect();
-        let all = Statuses {
+        let all = Watches {
             schema_version: SCHEMA_VERSION,
-            watches,
+            watches: all.into_iter().map(|(_, status)| status).collect(),
         };
         output::result(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {

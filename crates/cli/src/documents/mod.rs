@@ -168,6 +168,10 @@ fn documents() -> Vec<(&'static str, Value)> {
                 "tune status --json: what tune has applied",
             ),
         ),
+        (
+            "watch-status",
+            is::<commands::watch_ask::Watches>("watch status --json: the running watches"),
+        ),
     ]
 }
 

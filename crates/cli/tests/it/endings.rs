@@ -121,10 +121,14 @@ fn repeated_runs_are_all_kept_and_ctrl_c_ends_the_last() {
         "{doctor:#}"
     );
     let kept = of_machine["threshold_ns"].as_u64();
-    assert!(
-        kept.is_some() && kept <= threshold(&stored[1]),
-        "{doctor:#}"
-    );
+    let [first, second] = [0, 1].map(|run| threshold(&stored[run]));
+    // Of two calibrations the shorter counts: that of the first run, if the second took a longer threshold.
+    let is_right = if second > first {
+        kept == first
+    } else {
+        kept.is_some() && kept <= first
+    };
+    assert!(is_right, "{stored:?} {doctor:#}");
     let line = "exec \"$J\" record --duration 30s --repeat 3 --label LONG";
     let mut child = shell_command(dir.path(), line)
         .stdin(Stdio::null())

@@ -2,6 +2,7 @@
 //! recordings need root and tracefs; without them, the tests print a note and are skipped.
 
 use crate::live;
+use crate::schema_check::conforms;
 
 use jitterscope_model::{AskedBy, Nanos};
 use jitterscope_store::RunReader;
@@ -26,11 +27,12 @@ struct Watching {
 }
 
 impl Watching {
-    fn start(runs: &Path, args: &[&str]) -> Watching {
+    /// Starts it with the words of a line.
+    fn start(runs: &Path, line: &str) -> Watching {
         let mut child = Command::new(program())
             .env("JITTERSCOPE_RUNS", runs)
             .arg("watch")
-            .args(args)
+            .args(line.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -141,6 +143,7 @@ fn report(runs: &Path, run: &Path) -> Value {
 
 fn status(runs: &Path) -> Value {
     let all = json(&jitterscope(runs, &["watch", "status", "--json"]));
+    conforms("watch-status", &all);
     all["watches"][0].clone()
 }
 
@@ -184,41 +187,20 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     let dir = tempfile::tempdir().unwrap();
     let (runs, socket) = (dir.path().join("runs"), dir.path().join("app"));
     let cpu = highest_cpu();
-    let list = cpu.to_string();
     let condition = format!("culprit({THIEF})>5%");
-    let socket_text = socket.to_str().unwrap();
-    let args = [
-        "--cpus",
-        &list,
-        "--probe",
-        "spin",
-        "--keep",
-        "20s",
-        "--disk",
-        "64MiB",
-        "--section",
-        "2s",
-        "--before",
-        "3s",
-        "--after",
-        "1s",
-        "--apart",
-        "0s",
-        "--label",
-        "BOX",
-        "--socket",
-        socket_text,
-        "--save-if",
-        &condition,
-    ];
+    let args = format!(
+        "--cpus {cpu} --probe spin --keep 20s --disk 64MiB --section 2s --before 3s \
+         --after 1s --apart 0s --label BOX --socket {} --save-if {condition}",
+        socket.display()
+    );
     let watch = Watching::start(&runs, &args);
     watch.says("watching CPU");
     std::thread::sleep(Duration::from_secs(5));
 
     steal(dir.path(), cpu, Duration::from_secs(2));
-    let told = watch.says("culprit(");
+    let said = watch.says("culprit(");
     let met = format!("a condition was met: {condition}");
-    assert!(told.contains(&met), "{told}");
+    assert!(said.contains(&met), "{said}");
     let by_condition = watch.saves();
     let run = holds(&by_condition, AskedBy::Condition, 3 * SECOND);
     is_without_gap(&run);
@@ -322,24 +304,10 @@ fn the_history_stays_within_its_limits_and_watched_cpus_need_no_probe() {
     }
     let dir = tempfile::tempdir().unwrap();
     let cpu = highest_cpu().to_string();
-    let args = [
-        "--cpus",
-        &cpu,
-        "--for",
-        THIEF,
-        "--probe",
-        "none",
-        "--keep",
-        "6s",
-        "--disk",
-        "40MiB",
-        "--section",
-        "1s",
-        "--before",
-        "2s",
-        "--after",
-        "500ms",
-    ];
+    let args = format!(
+        "--cpus {cpu} --for {THIEF} --probe none --keep 6s \
+         --disk 40MiB --section 1s --before 2s --after 500ms"
+    );
     let watch = Watching::start(dir.path(), &args);
     watch.says("watching CPU");
     // Its owner runs and is interrupted.
@@ -377,22 +345,11 @@ fn what_a_killed_watch_was_about_to_save_is_saved_by_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     let cpu = highest_cpu().to_string();
     let socket = dir.path().join("app");
-    let args = [
-        "--cpus",
-        &cpu,
-        "--probe",
-        "spin",
-        "--section",
-        "2s",
-        "--before",
-        "3s",
-        "--after",
-        "30s",
-        "--keep",
-        "2m",
-        "--socket",
-        socket.to_str().unwrap(),
-    ];
+    let args = format!(
+        "--cpus {cpu} --probe spin --section 2s --before 3s \
+         --after 30s --keep 2m --socket {}",
+        socket.display()
+    );
     let watch = Watching::start(dir.path(), &args);
     watch.says("watching CPU");
     std::thread::sleep(Duration::from_secs(5));
@@ -479,7 +436,7 @@ fn what_cannot_be_watched_is_refused_with_the_reason() {
         stderr(&output)
     );
 
-    let watch = Watching::start(dir.path(), &["--cpus", &cpu, "--probe", "spin"]);
+    let watch = Watching::start(dir.path(), &format!("--cpus {cpu} --probe spin"));
     watch.says("watching CPU");
     let pid = format!("process {}", watch.child.id());
     refused(&[], 1, &["another watch", &pid]);
@@ -497,22 +454,10 @@ fn a_disk_that_fills_up_costs_the_oldest_history_and_nothing_that_was_saved() {
         return;
     };
     let cpu = highest_cpu().to_string();
-    let args = [
-        "--cpus",
-        &cpu,
-        "--probe",
-        "spin",
-        "--keep",
-        "1m",
-        "--disk",
-        "100MiB",
-        "--section",
-        "1s",
-        "--before",
-        "2s",
-        "--after",
-        "500ms",
-    ];
+    let args = format!(
+        "--cpus {cpu} --probe spin --keep 1m --disk 100MiB \
+         --section 1s --before 2s --after 500ms"
+    );
     let watch = Watching::start(disk.path(), &args);
     watch.says("watching CPU");
     std::thread::sleep(Duration::from_secs(6));

@@ -188,7 +188,7 @@ pub(super) fn changeable_by_others(path: &Path, folder: &Stat) -> Option<String>
     let hidden = hidden_root();
     if !is_ours(folder.st_uid) && !is_hidden_roots(path, folder.st_uid) {
         return Some(match Some(folder.st_uid) == hidden {
-            true => "belongs to a user whom this user namespace does not map".into(),
+            true => "belongs to a user that this user namespace does not map".into(),
             false => format!("belongs to user {}", folder.st_uid),
         });
     }

@@ -123,7 +123,7 @@ impl FanOut<'_> {
             trace_limit,
             tell,
         } = border;
-        let told = |closed, goes_on| {
+        let send = |closed, goes_on| {
             // Nobody listens any more at the end.
             let _ = tell.send(SectionEnd {
                 at,
@@ -141,10 +141,10 @@ impl FanOut<'_> {
         });
         let next = match next {
             Ok(next) => next,
-            Err(error) => return told(Err(error), true),
+            Err(error) => return send(Err(error), true),
         };
         let mut old = std::mem::replace(&mut self.store, next);
-        told(old.close(&mut ended), false);
+        send(old.close(&mut ended), false);
     }
 }
 

@@ -313,6 +313,23 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_of_many_hours_arrives_whole_though_the_client_reads_late() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut listener = Listener::make(&path).unwrap();
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(b"status\n").unwrap();
+        let mut next = 0;
+        let line = listener.lines(&mut next).pop().unwrap();
+        // 24 hours of eight culprits with names of 300 bytes.
+        let answer = "x".repeat(24 * 8 * 350);
+        listener.answer(line.client, &answer);
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard.trim_end().len(), answer.len() + 2);
+    }
+
+    #[test]
     fn a_line_arrives_whole_however_it_is_sent() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");

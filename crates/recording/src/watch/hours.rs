@@ -14,8 +14,13 @@ pub(super) const HOURS: &str = "hours";
 const PARTIAL: &str = ".partial";
 /// How many hours are kept: 31 days.
 const MOST_HOURS: usize = 31 * 24;
-/// How many culprits an hour names; the others of a kind share one row.
+/// How many culprits an hour names, the largest; the others of a kind share one row.
 const MOST_CULPRITS: usize = 64;
+/// How many names are counted apart until the hour is written: bounds the memory, however often threads rename
+/// themselves.
+const MOST_COUNTED: usize = 4096;
+/// How many culprits of an hour a status has: an answer must fit into the buffer of a socket.
+const IN_STATUS: usize = 8;
 /// The name of the others' row.
 const OTHERS: &str = "(others)";
 /// How often the current hour is written.
@@ -69,7 +74,7 @@ impl Hour {
             *sum = sum.saturating_add(time_ns);
             return;
         }
-        let is_full = self.named >= MOST_CULPRITS || name == OTHERS;
+        let is_full = self.named >= MOST_COUNTED || name == OTHERS;
         self.named += usize::from(!is_full);
         let name = if is_full { OTHERS } else { name };
         let names = self.culprits.entry(kind.to_owned()).or_default();
@@ -88,7 +93,22 @@ impl Hour {
             rows.collect::<Vec<_>>()
         };
         let mut culprits: Vec<HourCulprit> = self.culprits.iter().flat_map(named).collect();
-        culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.time_ns));
+        // The rows of the others come after all names.
+        culprits.sort_by_key(|of| (of.name == OTHERS, std::cmp::Reverse(of.time_ns)));
+        let mut others: BTreeMap<String, u64> = BTreeMap::new();
+        for (at, of) in culprits.iter().enumerate() {
+            if at >= MOST_CULPRITS || of.name == OTHERS {
+                let sum = others.entry(of.kind.clone()).or_default();
+                *sum = sum.saturating_add(of.time_ns);
+            }
+        }
+        culprits.truncate(MOST_CULPRITS);
+        culprits.retain(|of| of.name != OTHERS);
+        culprits.extend(others.into_iter().map(|(kind, time_ns)| HourCulprit {
+            kind,
+            name: OTHERS.to_owned(),
+            time_ns,
+        }));
         HourSums {
             hour,
             stalls: self.stalls,
@@ -211,7 +231,7 @@ impl Sink for HourlySums {
     }
 }
 
-/// The newest hours of a history, the newest last.
+/// The newest hours of a history with their largest culprits, the newest last.
 pub(super) fn newest(history: &std::path::Path, hours: usize) -> Vec<HourSums> {
     let Ok(folder) = HeldDir::open(&history.join(HOURS)) else {
         return Vec::new();
@@ -222,6 +242,9 @@ pub(super) fn newest(history: &std::path::Path, hours: usize) -> Vec<HourSums> {
         .take(hours)
         .filter_map(|name| read_hour(&folder, name))
         .collect();
+    for hour in &mut found {
+        hour.culprits.truncate(IN_STATUS);
+    }
     found.reverse();
     found
 }
@@ -256,15 +279,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_names_so_many_culprits_and_adds_up_the_others() {
+    fn an_hour_names_its_largest_culprits_and_adds_up_the_others() {
         let mut hour = Hour::default();
         for n in 0..1000 {
             hour.take("thread", &format!("t{n}"), 10);
         }
-        hour.take("thread", "t0", 5);
-        hour.take("irq", "late", 7);
+        hour.take("irq", "small", 7);
+        // However late it comes.
+        hour.take("thread", "t999", 5);
         let sums = hour.sums(3);
         assert_eq!(sums.culprits.len(), MOST_CULPRITS + 2);
+        assert_eq!(sums.culprits[0].name, "t999");
         let of = |kind: &str, name: &str| {
             let row = sums
                 .culprits
@@ -272,10 +297,23 @@ mod tests {
                 .find(|of| (of.kind.as_str(), of.name.as_str()) == (kind, name));
             row.map(|row| row.time_ns)
         };
-        assert_eq!(of("thread", "t0"), Some(15));
+        assert_eq!(of("thread", "t999"), Some(15));
         assert_eq!(of("irq", OTHERS), Some(7));
         let all: u64 = sums.culprits.iter().map(|row| row.time_ns).sum();
         assert_eq!(all, 10_012, "no time is lost");
         assert_eq!(Hour::of(sums.clone()).sums(3), sums);
+    }
+
+    #[test]
+    fn names_beyond_the_bound_are_added_up_without_being_kept() {
+        let mut hour = Hour::default();
+        for n in 0..3 * MOST_COUNTED {
+            hour.take("thread", &format!("t{n}"), 1);
+        }
+        assert_eq!(hour.culprits["thread"].len(), MOST_COUNTED + 1);
+        let sums = hour.sums(3);
+        assert_eq!(sums.culprits.len(), MOST_CULPRITS + 1);
+        let all: u64 = sums.culprits.iter().map(|row| row.time_ns).sum();
+        assert_eq!(all, 3 * MOST_COUNTED as u64);
     }
 }

@@ -49,10 +49,6 @@ pub enum NotDecidable {
         "'{condition}' is about waits below {threshold}, which are not recorded one by one: raise it, or lower --threshold"
     )]
     BelowThreshold { condition: String, threshold: Nanos },
-    #[error(
-        "'{0}' names a culprit, and without kernel events nobody is named: leave out --no-trace"
-    )]
-    NeedsEvents(String),
 }
 
 /// Checks that a condition can be decided by a watch of this kind.

@@ -2,9 +2,10 @@
 //!
 //! The recording is a chain of sections, each an ordinary run in a hidden folder (`engine/section.rs`). The oldest are
 //! dropped, so memory and disk are bounded; hourly sums outlive them (`hours`). A trigger (`triggers`) comes from a
-//! condition (`judge`), the application, a mark in the trace, a signal or a person (`requests`, `control`). When its seconds after are over, the section
-//! ends early, and a thread of its own (`worker`) cuts an ordinary run out of the closed sections (`cut`). Events stay
-//! enabled and probes go on throughout: nothing is switched at a trigger or at a border.
+//! condition (`judge`), the application, a mark in the trace, a signal or a person (`requests`, `control`). When the
+//! seconds after it are over, the section ends early, and a thread of its own (`worker`) cuts an ordinary run out of the
+//! closed sections (`cut`). Events stay enabled and probes go on throughout: nothing is switched at a trigger or at a
+//! border.
 
 mod control;
 mod cut;

@@ -34,7 +34,7 @@ pub struct WatchStatus {
     pub rss_bytes: u64,
     /// What went wrong last, if anything.
     pub trouble: Option<String>,
-    /// The sums of the last hours, oldest first.
+    /// The sums of the last 24 hours, oldest first, each with its eight largest culprits.
     pub hours: Vec<HourSums>,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn may_use(machine: &Machine, root: &str) -> Result<(), TraceError> {
     if makes && (is_own(&found) || permits(&file, Access::WRITE_OK)) {
         return Ok(());
     }
-    // Whom nobody but root lets in can still be given the folder; the others are told whom it belongs to.
+    // Root can still give away a folder of its own that nobody else may enter. Otherwise the error names the owner.
     let given = found.st_uid != 0;
     Err(match makes || given {
         true => TraceError::InstancesOfOwner {

@@ -10,7 +10,7 @@ use serde_json::Value;
 const SENTENCE: [&str; 3] = ["of its time", "; the worst lasted", " host's share"];
 
 /// The root of a user namespace has every capability there, and still only what its user has outside without any
-/// (`outside`). It is told so, and its recording gives what an ordinary user's gives.
+/// (`outside`). `doctor` says so, and its recording gives the same as an ordinary user's.
 pub fn of_namespace(
     finding: &mut Finding,
     steps: &Steps,
@@ -60,7 +60,7 @@ pub fn of_group(finding: &mut Finding, steps: &Steps) -> anyhow::Result<()> {
     let problem = problem.unwrap_or_default();
     finding.check(
         problem["id"] == "instances_of_owner" && problem["owner"] == 0 && !named(&member),
-        format!("a member of the group is told whose the instances are: {problem}"),
+        format!("doctor names the owner of the instances to a member of the group: {problem}"),
     );
     for (step, fix) in [
         ("member-says", "for several users let USER be an account"),
@@ -73,7 +73,7 @@ pub fn of_group(finding: &mut Finding, steps: &Steps) -> anyhow::Result<()> {
     finding.check(
         named(&shared),
         format!(
-            "who records through the account gets named culprits: {:?}",
+            "a recording through the account names culprits: {:?}",
             culprits(&shared)
         ),
     );
@@ -96,7 +96,7 @@ for owner in 0 1002; do
 done
 "#;
 
-/// Whom a new instance belongs to: what docs/rights.md says about a group rests on it.
+/// Which owner and group a new instance gets. The recipe for groups in docs/rights.md depends on it.
 pub fn inheritance(finding: &mut Finding, kernel: Kernel) -> anyhow::Result<()> {
     let name = kernel.name();
     let guest = Guest::new(kernel).with(Program::Setpriv);
