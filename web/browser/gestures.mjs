@@ -8,13 +8,17 @@ const near = (a, b, within, what) => assert.ok(Math.abs(a - b) <= within, `${wha
 /** What the address says. */
 const address = (page) => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
 
+/** Waits until the page has written a delayed change of its address. Both timers are the page's own, so the order holds on
+ * a busy machine. */
+const written = (page) => page.evaluate(() => new Promise((done) => setTimeout(done, 300)));
+
 /** What the address says after an act that changes it. */
 async function after(page, act) {
+  await written(page);
   const before = await page.evaluate(() => location.href);
   await act();
   await page.waitForFunction((before) => location.href !== before, before, { timeout: 10_000 });
-  // The last change of several is written with a delay.
-  await page.waitForTimeout(400);
+  await written(page);
   const told = await address(page);
   return { ...told, from: Number(told.from), to: Number(told.to) };
 }
@@ -75,7 +79,7 @@ export async function gestures({ browser, check, open, settled, jitterscope, lar
     const panel = page.locator(".panel");
     await canvas.focus();
     for (const key of ["n", "Enter"]) await page.keyboard.press(key);
-    await settled(page);
+    await written(page);
     const worst = await address(page);
     const [, lane] = (await panel.textContent()).match(/whereCPU (\d+)/).map(Number);
     await page.keyboard.press("Escape");
@@ -136,6 +140,7 @@ export async function gestures({ browser, check, open, settled, jitterscope, lar
     assert.equal(await pressed(), "kworker vmstat_update");
     assert.equal(await told.textContent(), "");
     assert.equal(await page.locator("#worst tbody tr:visible").count(), 1);
+    await written(page);
     assert.ok((await address(page)).culprit !== undefined);
     // Of several it is the one with most time.
     const names = (await page.locator("#culprits td.culprit").allTextContents()).filter((name) => name.includes("worker-"));

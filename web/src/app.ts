@@ -188,16 +188,17 @@ export class App {
     this.now();
   }
 
-  choose(row: number, zoom: boolean): void {
+  /** Chooses a stall and brings it into view, in one step. `filter` is the culprit to filter by. */
+  choose(row: number, zoom: boolean, filter = this.state.culprit): void {
     const id = this.run.id[row];
     if (id === undefined) return this.set({ stall: null });
     const [start, length] = [this.run.start[row] ?? 0, this.run.length[row] ?? 0];
-    const view = this.view;
     const lane = laneInView(this.state.lane, this.run.lane[row] ?? 0, this.run.head.lanes.length);
-    if (zoom) return this.set({ stall: id, lane, view: around(start, length, this.duration) });
-    const seen = start + length >= view.from && start <= view.to;
+    const { from, to } = this.view;
     const middle = start + length / 2;
-    const half = (view.to - view.from) / 2;
-    this.set(seen ? { stall: id, lane } : { stall: id, lane, view: { from: middle - half, to: middle + half } });
+    const half = (to - from) / 2;
+    const seen = start + length >= from && start <= to;
+    const moved = zoom ? around(start, length, this.duration) : { from: middle - half, to: middle + half };
+    this.set({ stall: id, lane, culprit: filter, ...(zoom || !seen ? { view: moved } : {}) });
   }
 }

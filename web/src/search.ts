@@ -40,10 +40,10 @@ export function search(app: App): { root: HTMLElement[]; field: HTMLInputElement
   const act = (): void => {
     const found = find(app, field.value);
     told.textContent = found.told;
-    const sought = found.stall !== app.state.stall;
-    app.set({ culprit: found.culprit, stall: found.stall });
-    // Brings a stall into view that was asked for by its number.
-    if (sought && app.row >= 0) app.choose(app.row, false);
+    // A stall found by its number is brought into view.
+    const row = found.stall === null || found.stall === app.state.stall ? undefined : app.run.byId.get(found.stall);
+    if (row === undefined) app.set({ culprit: found.culprit, stall: found.stall });
+    else app.choose(row, false, found.culprit);
   };
   field.addEventListener("change", act);
   field.addEventListener("keydown", (event) => {
