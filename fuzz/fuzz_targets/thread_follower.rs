@@ -60,6 +60,7 @@ fn kind([what, a, b, c]: [u8; 4]) -> EventKind {
             tid: tid(a),
             comm: comm(tid(b)),
             thread: c & 1 == 1,
+            regrouped: false,
         },
         11 => EventKind::StatRuntime {
             tid: tid(a),

@@ -182,9 +182,10 @@ impl<'m> SummaryBuilder<'m> {
                 total: cpu::total(manifest),
             },
             wakeup: crate::wakeup::summarize(manifest, sums.phases, sums.control_culprits),
-            attribution: manifest
-                .attributed
-                .then(|| attribution(manifest, sums.stalls, sums.stalled, sums.culprits)),
+            attribution: manifest.attributed.then(|| AttributionSummary {
+                owners: sums.owners,
+                ..attribution(manifest, sums.stalls, sums.stalled, sums.culprits)
+            }),
             worst: sums.worst,
             threads: manifest.threads.clone(),
             passive: manifest.passive.clone(),
@@ -258,6 +259,7 @@ fn attribution(
         events,
         events_too_short: too_short,
         culprits,
+        owners: Vec::new(),
         unexplained: Unexplained {
             total_ns: rest,
             share: share(rest.0, stalled.0),

@@ -90,7 +90,7 @@ pub fn common<'a>(rows: impl IntoIterator<Item = (&'a Subject, Nanos)>) -> Optio
         };
         let Some(owner) = &task.owner else { continue };
         let executable = owner.executable.clone().map(Common::Executable);
-        for group in executable.into_iter().chain([Common::User(owner.uid)]) {
+        for group in executable.into_iter().chain(owner.uid.map(Common::User)) {
             *sums.entry(group).or_default() += time;
         }
     }

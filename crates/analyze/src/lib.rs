@@ -23,6 +23,7 @@ mod line;
 mod machine;
 mod moments;
 mod ours;
+mod owners;
 mod percentiles;
 pub mod periods;
 pub mod picture;
@@ -52,6 +53,7 @@ pub use machine::{
     compare_machines_of_runs, machine_facts,
 };
 pub use ours::RecorderThread;
+pub use owners::OwnerRow;
 pub use percentiles::Percentiles;
 pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,

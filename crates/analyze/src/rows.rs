@@ -10,6 +10,7 @@ use crate::blame::Blame;
 use crate::culprit_row::CulpritRow;
 use crate::culprits::CulpritTable;
 use crate::ours::Ours;
+use crate::owners::{OwnerRow, OwnerTable};
 use crate::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary, TickOf};
 use crate::rows_of::RowsOf;
 use crate::simultaneous::Grouper;
@@ -43,6 +44,7 @@ pub struct RowSums {
     /// Explained culprits, and the classes of unexplained time.
     pub(crate) culprits: [Vec<CulpritRow>; 2],
     pub(crate) control_culprits: Vec<CulpritRow>,
+    pub(crate) owners: Vec<OwnerRow>,
     /// The phases of the measured CPUs, and of the control.
     pub(crate) phases: [Vec<PhaseRow>; 2],
     pub(crate) worst: Vec<WorstStall>,
@@ -128,6 +130,7 @@ pub struct RowSummer {
     stalled: Nanos,
     pending: VecDeque<Pending>,
     culprits: CulpritTable,
+    owners: OwnerTable,
     totals: CulpritTotalsBuilder,
     phases: PhaseTable,
     control: ControlSums,
@@ -148,6 +151,7 @@ impl RowSummer {
             stalled: Nanos::ZERO,
             pending: VecDeque::new(),
             culprits: CulpritTable::new(KeyLevel::Program, MAX_CULPRITS),
+            owners: OwnerTable::default(),
             totals: CulpritTotalsBuilder::default(),
             phases: PhaseTable::default(),
             control: ControlSums {
@@ -265,6 +269,7 @@ impl RowSummer {
         }
         if !control {
             self.totals.add(attribution);
+            self.owners.add(nets(attribution, length));
         }
         self.worst.attribution(attribution);
         // Parts sum to their stall; in damaged rows, the stall's length counts.
@@ -339,6 +344,7 @@ impl RowSummer {
                 .culprits
                 .finish(self.control.stalled, per_sec, &ours)
                 .concat(),
+            owners: self.owners.finish(self.stalled),
             phases: [
                 self.phases.finish(self.stalled),
                 self.control.phases.finish(self.control.stalled),

@@ -2,6 +2,7 @@
 
 use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::culprit_row::CulpritRow;
+use crate::owners::OwnerRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, EventGrain,
@@ -173,6 +174,8 @@ pub struct AttributionSummary {
     pub events_too_short: u64,
     /// The culprits that explain the stalled time, by total.
     pub culprits: Vec<CulpritRow>,
+    /// Whose threads took the time: by control group, by total. Kernel threads belong to none.
+    pub owners: Vec<OwnerRow>,
     pub unexplained: Unexplained,
 }
 

@@ -60,9 +60,10 @@ impl EventKind {
             | EventKind::IpiSendCpumask { .. } => 6,
             EventKind::PageFault { .. } | EventKind::TlbFlush { .. } => 7,
             EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => 8,
-            EventKind::TaskNew { .. } | EventKind::TaskRename { .. } | EventKind::Signal { .. } => {
-                9
-            }
+            EventKind::TaskNew { .. }
+            | EventKind::TaskRename { .. }
+            | EventKind::GroupAttached { .. }
+            | EventKind::Signal { .. } => 9,
         }
     }
 }

@@ -179,7 +179,7 @@ impl IdentityRead {
             comm: comm.to_string(),
             tgid: identity.tgid,
             process: identity.process.clone(),
-            uid: owner.map(|owner| owner.uid),
+            uid: owner.and_then(|owner| owner.uid),
             cgroup: owner.and_then(|owner| owner.cgroup.clone()),
             executable: owner.and_then(|owner| owner.executable.clone()),
             kernel: identity.kernel,
@@ -189,15 +189,15 @@ impl IdentityRead {
 
     #[must_use]
     pub fn identity(&self) -> TaskIdentity {
-        let owner = self.uid.map(|uid| Owner {
-            uid,
+        let owner = Owner {
+            uid: self.uid,
             cgroup: self.cgroup.clone(),
             executable: self.executable.clone(),
-        });
+        };
         TaskIdentity {
             tgid: self.tgid,
             process: self.process.clone(),
-            owner,
+            owner: owner.known(),
             kernel: self.kernel,
             allowed: self.allowed.clone(),
         }

@@ -125,7 +125,15 @@ impl Flood {
             (0, 0) => {
                 let (tid, comm) = (self.tid(), self.comm());
                 let thread = self.below(2) == 0;
-                (EventKind::TaskNew { tid, comm, thread }, true)
+                (
+                    EventKind::TaskNew {
+                        tid,
+                        comm,
+                        thread,
+                        regrouped: false,
+                    },
+                    true,
+                )
             }
             (1, 0 | 1) => {
                 let (tid, old, comm) = (self.tid(), self.comm(), self.comm());

@@ -1,5 +1,6 @@
 //! What threads belong to: process, user and control group, read from `/proc` while the threads live.
 
+use crate::groups::{MoveNo, Moves, group_of};
 use jitterscope_model::{Comm, KeyedMap, KeyedSet, Name, Owner, TaskIdentity};
 use jitterscope_platform::{Machine, TaskStat};
 use std::collections::VecDeque;
@@ -17,8 +18,7 @@ const MOST_ASKED: u32 = 32;
 const WINDOW: Duration = Duration::from_millis(50);
 /// Limit on successive names of a thread.
 const MOST_NAMES: usize = 64;
-/// Maximum length, in bytes, of the path of a control group or an executable, and of a list of CPUs: other users choose
-/// them.
+/// Maximum length, in bytes, of the path of an executable, and of a list of CPUs: other users choose them.
 const LONGEST: usize = 512;
 
 /// Minimum age, in clock ticks, at which a thread is certain to be the one in the current records, whatever its name:
@@ -44,6 +44,7 @@ struct Began {
 struct Known {
     started: Option<Began>,
     identity: TaskIdentity,
+    read: MoveNo,
     confirmed: Instant,
     asked: Instant,
 }
@@ -52,6 +53,7 @@ struct Known {
 /// is read.
 struct Old {
     identity: TaskIdentity,
+    read: MoveNo,
     asked: Instant,
 }
 
@@ -82,7 +84,8 @@ pub(crate) struct Identities {
     known: KeyedMap<(i32, Comm), Known>,
     old: KeyedMap<i32, Old>,
     /// Identities inherited at creation: all that is known about a thread that ended before it was read.
-    births: KeyedMap<i32, TaskIdentity>,
+    births: KeyedMap<i32, (MoveNo, TaskIdentity)>,
+    moves: Moves,
     /// Renames per thread, as (old, new) in order.
     renames: KeyedMap<i32, VecDeque<(Comm, Comm)>>,
     /// Ids last seen as user space threads, whatever their names.
@@ -95,6 +98,7 @@ impl Identities {
     pub(crate) fn new(machine: Machine) -> Identities {
         let (known, old, births, renames, of_user) = Default::default();
         Identities {
+            moves: Moves::new(&machine),
             machine,
             known,
             old,
@@ -108,10 +112,16 @@ impl Identities {
 
     /// A thread was created: another one of its maker's process, or the first of a new process. `comm` is the name of
     /// both at that moment. Only `kthreadd` creates kernel threads, so every other thread is known not to be one,
-    /// however short its life and whatever its name.
-    pub(crate) fn born(&mut self, tid: i32, maker: i32, comm: Comm, thread: bool) {
+    /// however short its life and whatever its name. `regrouped`: it does not begin in its maker's control group.
+    pub(crate) fn born(
+        &mut self,
+        tid: i32,
+        maker: i32,
+        comm: Comm,
+        (thread, regrouped): (bool, bool),
+    ) {
         let kernel = Some(maker == KTHREADD && !thread);
-        let identity = if thread {
+        let mut identity = if thread {
             let of_maker = self.of(maker, comm);
             let named = of_maker
                 .process
@@ -125,21 +135,29 @@ impl Identities {
                 ..of_maker
             }
         } else {
-            // The process's name is known once it executes a program. Only root can give it to another user.
-            let maker = self.of(maker, comm).owner;
-            let owner = maker.filter(|owner| owner.uid != 0);
+            // The process's name and file are known once it executes a program. Only root can give it to another user.
+            let owner = self.of(maker, comm).owner.map(|maker| Owner {
+                uid: maker.uid.filter(|uid| *uid != 0),
+                executable: None,
+                ..maker
+            });
             TaskIdentity {
                 tgid: Some(tid),
                 kernel,
-                owner: owner.map(|owner| Owner::user(owner.uid)),
+                owner,
                 ..TaskIdentity::default()
             }
         };
+        if regrouped && let Some(owner) = &mut identity.owner {
+            owner.cgroup = None;
+        }
+        identity.owner = identity.owner.and_then(Owner::known);
         if self.births.len() >= CAPACITY {
             self.births.clear();
         }
         self.renames.remove(&tid);
-        self.births.insert(tid, identity);
+        self.moves.born(tid);
+        self.births.insert(tid, (self.moves.now(), identity));
         self.of_user.remove(&tid);
         self.old.remove(&tid);
     }
@@ -156,6 +174,11 @@ impl Identities {
         names.push_back((old, comm));
     }
 
+    /// A thread, or the process with this first thread, moved to another control group of a hierarchy.
+    pub(crate) fn moved(&mut self, hierarchy: u32, tid: i32, path: &Name) {
+        self.moves.moved(hierarchy, tid, path);
+    }
+
     /// The current name of the thread that had this one, according to the records.
     fn name_by_now(&self, tid: i32, comm: Comm) -> Comm {
         let names = self.renames.get(&tid).into_iter().flatten();
@@ -169,7 +192,10 @@ impl Identities {
     /// read counts as user space under any name: a name that lasts less than a drain is never found, and a name like a
     /// kernel thread's must not turn it into one.
     fn by_birth(&self, tid: i32) -> TaskIdentity {
-        let born = self.births.get(&tid).cloned().unwrap_or_default();
+        let born = self.births.get(&tid);
+        let born = born.map_or_else(TaskIdentity::default, |(at, identity)| {
+            self.moves.since(*at, tid, identity)
+        });
         TaskIdentity {
             kernel: born.kernel.or(self.of_user.contains(&tid).then_some(false)),
             ..born
@@ -188,12 +214,12 @@ impl Identities {
         if let Some(known) = self.known.get(&key)
             && known.asked.elapsed() < ASK_AGAIN
         {
-            return known.identity.clone();
+            return self.moves.since(known.read, tid, &known.identity);
         }
         // A thread that renames itself constantly must not use up the limit for all.
         let old = self.old.get(&tid);
         if let Some(old) = old.filter(|old| old.asked.elapsed() < WINDOW) {
-            return old.identity.clone();
+            return self.moves.since(old.read, tid, &old.identity);
         }
         if !self.may_ask() {
             // A recent answer is better than none.
@@ -204,8 +230,8 @@ impl Identities {
             let old = self.old.get(&tid);
             let old = old.filter(|old| old.asked.elapsed() < FORGET);
             return match (still, old) {
-                (Some(known), _) => known.identity.clone(),
-                (None, Some(old)) => old.identity.clone(),
+                (Some(known), _) => self.moves.since(known.read, tid, &known.identity),
+                (None, Some(old)) => self.moves.since(old.read, tid, &old.identity),
                 (None, None) => self.by_birth(tid),
             };
         }
@@ -218,22 +244,23 @@ impl Identities {
                     known.confirmed = now;
                     // Only this part of the answer changes often: threads pin themselves after their start.
                     known.identity.allowed = allowed(&status(&self.machine, tid));
-                    return known.identity.clone();
+                    return self.moves.since(known.read, tid, &known.identity);
                 }
                 None if known.started.is_some() && known.confirmed.elapsed() < FORGET => {
-                    return known.identity.clone();
+                    return self.moves.since(known.read, tid, &known.identity);
                 }
                 _ => {}
             }
         }
+        let read = self.moves.now();
         let identity = match started {
             // If it was read in between, it is the same thread only if its start time is unchanged.
             Some(Began { kernel, .. }) => {
-                let read = TaskIdentity {
+                let identity = TaskIdentity {
                     kernel: Some(kernel),
                     ..self.read(tid)
                 };
-                Some(read).filter(|_| self.started(tid, comm) == started)
+                Some(identity).filter(|_| self.started(tid, comm) == started)
             }
             None => None,
         };
@@ -248,6 +275,7 @@ impl Identities {
                 tid,
                 Old {
                     identity,
+                    read,
                     asked: now,
                 },
             );
@@ -262,6 +290,7 @@ impl Identities {
             Known {
                 started,
                 identity: identity.clone(),
+                read,
                 confirmed: now,
                 asked: now,
             },
@@ -313,8 +342,6 @@ impl Identities {
             .machine
             .read(format!("/proc/{tid}/cgroup"))
             .unwrap_or_default();
-        let cgroup = groups.lines().find_map(|line| line.strip_prefix("0::"));
-        let cgroup = cgroup.filter(|path| path.len() <= LONGEST).map(Name::from);
         // While the thread lives, so does its process, and no other process has that id.
         let process = tgid.filter(|tgid| *tgid != tid).and_then(|tgid: i32| {
             let name = self.machine.read(format!("/proc/{tgid}/comm")).ok()?;
@@ -325,15 +352,15 @@ impl Identities {
         let executable = executable
             .filter(|path| path.as_os_str().len() <= LONGEST)
             .map(|path| Name::from(path.to_string_lossy()));
-        let owner = |uid| Owner {
+        let owner = Owner {
             uid,
-            cgroup,
+            cgroup: group_of(&groups),
             executable,
         };
         TaskIdentity {
             tgid,
             process,
-            owner: uid.map(owner),
+            owner: owner.known(),
             kernel: None,
             allowed: allowed(&status),
         }
@@ -392,7 +419,7 @@ mod tests {
         assert_eq!(identities.of(42, comm).allowed, None);
         // A thread that ended before it was read may have been pinned to other CPUs than its maker.
         pinned(dir.path(), 42, "1");
-        identities.born(43, 42, comm, true);
+        identities.born(43, 42, comm, (true, false));
         let born = identities.of(43, Comm::new("worker"));
         assert_eq!((born.tgid, born.allowed), (Some(7), None));
     }
@@ -413,11 +440,7 @@ mod tests {
         std::fs::write(task.join("stat"), stat).unwrap();
         let status = format!("Name:\t{comm}\nTgid:\t7\nPid:\t{tid}\nUid:\t{uid}\t0\t0\t0\n");
         std::fs::write(dir.join("status"), status).unwrap();
-        std::fs::write(
-            dir.join("cgroup"),
-            "1:cpu:/old\n0::/system.slice/x.service\n",
-        )
-        .unwrap();
+        std::fs::write(dir.join("cgroup"), "1:cpu:/\n0::/system.slice/x.service\n").unwrap();
     }
 
     #[test]
@@ -431,7 +454,7 @@ mod tests {
         let owner = found.owner.unwrap();
         assert_eq!(
             (owner.uid, owner.cgroup.as_deref()),
-            (1000, Some("/system.slice/x.service"))
+            (Some(1000), Some("/system.slice/x.service"))
         );
         // Another thread's name, an idle thread, and an ended thread.
         let of_user = TaskIdentity {
@@ -447,11 +470,11 @@ mod tests {
         // Another thread of the same name reuses the id.
         proc_of(dir.path(), 42, "a) (b", 200, 33);
         identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
-        assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
+        assert_eq!(identities.of(42, comm).owner.unwrap().uid, Some(33));
         // It has ended, but its last records are still being attributed.
         std::fs::remove_dir_all(dir.path().join("proc/42")).unwrap();
         identities.known.get_mut(&(42, comm)).unwrap().asked -= 2 * ASK_AGAIN;
-        assert_eq!(identities.of(42, comm).owner.unwrap().uid, 33);
+        assert_eq!(identities.of(42, comm).owner.unwrap().uid, Some(33));
         let known = identities.known.get_mut(&(42, comm)).unwrap();
         (known.asked, known.confirmed) =
             (known.asked - 2 * ASK_AGAIN, known.confirmed - 2 * FORGET);
@@ -472,19 +495,21 @@ mod tests {
         }
         assert_eq!(identities.of(42, name("d")).tgid, None);
         // The names of the id's last thread do not apply to the next one.
-        identities.born(42, 9, name("x"), false);
+        identities.born(42, 9, name("x"), (false, false));
         assert_eq!(identities.of(42, name("b")).tgid, Some(42));
     }
 
     #[test]
     fn who_has_ended_before_it_was_asked_for_is_known_by_its_birth() {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        std::fs::write(dir.path().join("proc/self/cgroup"), "0::/\n").unwrap();
         proc_of(dir.path(), 7, "rustc", 100, 1000);
         let mut identities = Identities::new(Machine::at(dir.path()));
         let rustc = Comm::new("rustc");
         // The first thread of process 7 creates another, which creates a third; only the first is alive.
-        identities.born(42, 7, rustc, true);
-        identities.born(43, 42, rustc, true);
+        identities.born(42, 7, rustc, (true, false));
+        identities.born(43, 42, rustc, (true, false));
         for (tid, comm) in [(42, "opt cgu.3"), (43, "lto cgu.9")] {
             let found = identities.of(tid, Comm::new(comm));
             assert_eq!(
@@ -492,10 +517,10 @@ mod tests {
                 (Some(7), Some("rustc")),
                 "{comm}"
             );
-            assert_eq!(found.owner.map(|owner| owner.uid), Some(1000));
+            assert_eq!(found.owner.and_then(|owner| owner.uid), Some(1000));
         }
         // A process of its own with the same user: only root can give it to another.
-        identities.born(44, 7, rustc, false);
+        identities.born(44, 7, rustc, (false, false));
         let found = identities.of(44, Comm::new("ld"));
         let of_user = TaskIdentity {
             kernel: Some(false),
@@ -505,24 +530,53 @@ mod tests {
             tgid: Some(44),
             ..of_user.clone()
         };
+        let group = Owner {
+            cgroup: Some("/system.slice/x.service".into()),
+            ..Owner::default()
+        };
         let hers = TaskIdentity {
-            owner: Some(Owner::user(1000)),
+            owner: Some(Owner {
+                uid: Some(1000),
+                ..group.clone()
+            }),
             ..made.clone()
         };
         assert_eq!(found, hers);
         proc_of(dir.path(), 9, "cron", 100, 0);
-        identities.born(45, 9, Comm::new("cron"), false);
+        identities.born(45, 9, Comm::new("cron"), (false, false));
         let by_root = TaskIdentity {
             tgid: Some(45),
+            owner: Some(group),
             ..made
         };
         assert_eq!(identities.of(45, Comm::new("job")), by_root);
+        // It moves to another group, and a process of its own begins in yet another one.
+        identities.moved(0, 45, &"/system.slice/job.service".into());
+        let mut group_of = |tid, comm| {
+            let owner = identities.of(tid, Comm::new(comm)).owner;
+            owner.and_then(|owner| owner.cgroup)
+        };
+        assert_eq!(
+            group_of(45, "more").as_deref(),
+            Some("/system.slice/job.service")
+        );
+        identities.born(46, 45, Comm::new("more"), (false, true));
+        identities.born(47, 45, Comm::new("more"), (false, false));
+        let mut group_of = |tid, comm| {
+            let owner = identities.of(tid, Comm::new(comm)).owner;
+            owner.and_then(|owner| owner.cgroup)
+        };
+        assert_eq!(group_of(46, "new"), None);
+        assert_eq!(
+            group_of(47, "new").as_deref(),
+            Some("/system.slice/job.service")
+        );
         // Nothing is known about the maker, so nothing is known about the thread: its name at creation is not reported
         // as its process's.
-        identities.born(51, 50, Comm::new("gone"), true);
+        identities.born(51, 50, Comm::new("gone"), (true, false));
         assert_eq!(identities.of(51, Comm::new("worker")), of_user);
         // The id is reused.
-        identities.born(42, 1, rustc, false);
+        identities.born(42, 1, rustc, (false, false));
         assert_eq!(identities.of(42, Comm::new("cc")).tgid, Some(42));
     }
 
@@ -541,7 +595,7 @@ mod tests {
             let owner = found.owner.unwrap();
             assert_eq!(
                 (owner.uid, owner.executable.as_deref()),
-                (1000, Some("/opt/thief"))
+                (Some(1000), Some("/opt/thief"))
             );
         }
         assert!(identities.asked < MOST_ASKED / 2, "{}", identities.asked);
@@ -550,10 +604,11 @@ mod tests {
         assert_eq!(identities.of(43, Comm::new("young")).tgid, Some(7));
         // Its id is reused.
         proc_of(dir.path(), 9, "sh", 100, 33);
-        identities.born(42, 9, Comm::new("sh"), false);
+        identities.born(42, 9, Comm::new("sh"), (false, false));
         std::fs::remove_dir_all(dir.path().join("proc/42")).unwrap();
         let next = identities.of(42, Comm::new("m1"));
-        assert_eq!((next.tgid, next.owner), (Some(42), Some(Owner::user(33))));
+        let owner = next.owner.unwrap();
+        assert_eq!((next.tgid, owner.uid), (Some(42), Some(33)));
     }
 
     #[test]
@@ -589,9 +644,9 @@ mod tests {
         let mut identities = Identities::new(Machine::at(dir.path()));
         let comm = Comm::new("kworker/1:7");
         // All of them ended before they could be read.
-        identities.born(60, 4711, comm, false);
-        identities.born(61, 4711, comm, true);
-        identities.born(62, KTHREADD, comm, false);
+        identities.born(60, 4711, comm, (false, false));
+        identities.born(61, 4711, comm, (true, false));
+        identities.born(62, KTHREADD, comm, (false, false));
         let mut kernel = |tid| identities.of(tid, comm).kernel;
         assert_eq!(
             [kernel(60), kernel(61), kernel(62)],

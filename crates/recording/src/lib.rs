@@ -19,6 +19,7 @@ mod faults;
 mod feed;
 mod gaps;
 mod graph;
+mod groups;
 mod hints;
 mod housekeeping;
 mod identities;

@@ -162,10 +162,24 @@ impl LiveNames {
     pub(crate) fn learn(&self, event: &KernelEvent, ask: bool) {
         self.tasks.borrow_mut().learn(event);
         self.reads.borrow_mut().records += 1;
-        if let EventKind::TaskNew { tid, comm, thread } = event.kind {
+        if let EventKind::TaskNew {
+            tid,
+            comm,
+            thread,
+            regrouped,
+        } = event.kind
+        {
             self.identities
                 .borrow_mut()
-                .born(tid, event.tid, comm.as_read(), thread);
+                .born(tid, event.tid, comm.as_read(), (thread, regrouped));
+        }
+        if let EventKind::GroupAttached {
+            hierarchy,
+            tid,
+            path,
+        } = &event.kind
+        {
+            self.identities.borrow_mut().moved(*hierarchy, *tid, path);
         }
         if let EventKind::TaskRename { tid, old, comm } = event.kind {
             let mut identities = self.identities.borrow_mut();

@@ -381,6 +381,7 @@ mod tests {
                 tid: 43,
                 comm,
                 thread: false,
+                regrouped: false,
             },
         ));
         watch.watch(43);

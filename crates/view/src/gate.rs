@@ -149,6 +149,10 @@ fn gate_reason(of: &GateReason) -> String {
             "no record shows who took another {:.4} %; the host may have taken part of it",
             100.0 * share
         ),
+        GateReason::OwnerUnknown(share) => format!(
+            "the owner of threads that took {:.4} % is not known",
+            100.0 * share
+        ),
         GateReason::NotAllNamed => "not every run names culprits".into(),
         GateReason::NoFigureCompared => "no figure could be compared".into(),
         GateReason::NothingCompared => "nothing could be compared".into(),

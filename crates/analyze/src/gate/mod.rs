@@ -8,6 +8,7 @@ mod condition;
 mod doubts;
 mod evaluate;
 mod names;
+mod owner;
 mod parse;
 mod pattern;
 mod quantities;

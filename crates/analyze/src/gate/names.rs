@@ -5,6 +5,7 @@
 //! notes that no culprit matches.
 
 use super::condition::{Change, Condition, Quantity};
+use super::owner::OwnerPattern;
 use super::pattern::{is_meant, kind_and_rest, matches};
 use super::reason::GateNote;
 use crate::RunSummary;
@@ -61,7 +62,10 @@ pub(super) fn note(condition: &Condition, run: &RunSummary) -> Option<GateNote> 
     let Quantity::Culprit(pattern) = &condition.quantity else {
         return None;
     };
-    not_seen(pattern, &subjects(run))
+    match OwnerPattern::of(pattern) {
+        Some(owner) => owner.note(run),
+        None => not_seen(pattern, &subjects(run)),
+    }
 }
 
 /// The same for a comparison.

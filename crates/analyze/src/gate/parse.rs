@@ -15,7 +15,7 @@ pub struct ParseError {
 
 /// The words with which a condition may begin.
 const WORDS: &str = "wait.pN, stall.pN, late.pN, message.pN, max, stolen, lost, stalls, unexplained, unresolved, \
-                     hypervisor, firmware, culprit(NAME), coverage, and for diff worse(total), worse(any), \
+                     hypervisor, firmware, culprit(NAME), culprit(unit:NAME), coverage, and for diff worse(total), worse(any), \
                      worse(culprit NAME)";
 
 /// The unit of a limit.

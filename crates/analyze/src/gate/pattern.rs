@@ -1,5 +1,6 @@
 //! Matches names in conditions with culprits.
 
+use super::owner::OwnerPattern;
 use jitterscope_model::{CulpritKind, Subject};
 
 /// Whether `text` matches the pattern; `*` matches any text.
@@ -25,9 +26,12 @@ pub(super) fn kind_and_rest(pattern: &str) -> (Option<CulpritKind>, &str) {
 }
 
 /// Whether the pattern matches a culprit by its name, its process's name, its kind, or kind and name separated by a
-/// blank; `*` matches any text.
+/// blank; `*` matches any text. `unit:`, `container:`, `pod:`, `cgroup:` and `user:` match a thread by its owner.
 #[must_use]
 pub fn is_meant(pattern: &str, subject: &Subject) -> bool {
+    if let Some(owner) = OwnerPattern::of(pattern) {
+        return owner.is_meant(subject);
+    }
     if let (Some(kind), name) = kind_and_rest(pattern)
         && kind == subject.kind()
         && is_meant(name, subject)

@@ -2,6 +2,7 @@
 
 use super::condition::{Percentile, Quantity};
 use super::doubts::{doubts, nothing_withheld, proven};
+use super::owner::OwnerPattern;
 use super::pattern::{is_meant, matches};
 use super::reason::{Counted, GateReason, InsteadOfSpinning};
 use crate::RunSummary;
@@ -19,7 +20,7 @@ pub(super) struct Measured {
     pub(super) at_most: f64,
 }
 
-type Answer = Result<Measured, GateReason>;
+pub(super) type Answer = Result<Measured, GateReason>;
 
 /// No probe spun, and no other quantity replaces it.
 const NO_PROBE_SPUN: GateReason = GateReason::NoProbeSpun(InsteadOfSpinning::Nothing);
@@ -164,6 +165,9 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         Quantity::Firmware => of_culprits(quantity, run, &|subject| {
             subject.kind() == CulpritKind::Firmware
         }),
+        Quantity::Culprit(pattern) if let Some(owner) = OwnerPattern::of(pattern) => {
+            owner.measure(quantity, run)
+        }
         Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
             .and_then(|()| of_culprits(quantity, run, &|subject| is_meant(pattern, subject))),
         Quantity::Coverage => spun(run)
@@ -236,44 +240,46 @@ fn attributed(run: &RunSummary) -> Result<&crate::AttributionSummary, GateReason
     run.attribution.as_ref().ok_or(GateReason::NobodyNamed)
 }
 
-/// The time of matching culprits, of the measured time; for followed threads and watched CPUs, of the time with work.
+/// The time of which culprits take a share: the measured time; for followed threads and watched CPUs, the time with
+/// work.
+pub(super) fn whole_time(run: &RunSummary) -> Nanos {
+    if !run.passive.is_empty() {
+        return wanted(run);
+    }
+    if !run.threads.is_empty() {
+        // A stopped thread is kept from running, too.
+        let wanted =
+            |t: &jitterscope_model::ThreadAccount| t.running_ns + t.waiting_ns + t.stopped_ns;
+        return run.threads.iter().map(wanted).sum();
+    }
+    match run.probe.total.measured_ns {
+        Nanos::ZERO => run.run.duration_ns,
+        measured => measured,
+    }
+}
+
+/// The time of matching culprits, of [`whole_time`].
 fn of_culprits(quantity: &Quantity, run: &RunSummary, meant: &dyn Fn(&Subject) -> bool) -> Answer {
     proven(run)?;
-    let (taken, all): (Nanos, Nanos) = if !run.passive.is_empty() {
-        let rows = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
-        (
-            rows.filter(|row| meant(&row.subject))
-                .map(|row| row.total_ns)
-                .sum(),
-            wanted(run),
-        )
-    } else if run.threads.is_empty() {
+    let accounts = run.threads.iter().flat_map(|thread| &thread.ran_instead);
+    let watched = run.passive.iter().flat_map(|cpu| &cpu.ran_instead);
+    let mut taken: Nanos = accounts
+        .chain(watched)
+        .filter(|row| meant(&row.subject))
+        .map(|row| row.total_ns)
+        .sum();
+    if run.passive.is_empty() && run.threads.is_empty() {
         let attribution = attributed(run)?;
         let rows = attribution
             .culprits
             .iter()
             .chain(&attribution.unexplained.classes);
-        let taken = rows
+        taken = rows
             .filter(|row| meant(&row.subject))
             .map(|row| row.total_ns)
             .sum();
-        let measured = if run.probe.total.measured_ns > Nanos::ZERO {
-            run.probe.total.measured_ns
-        } else {
-            run.run.duration_ns
-        };
-        (taken, measured)
-    } else {
-        let rows = run.threads.iter().flat_map(|thread| &thread.ran_instead);
-        let taken = rows
-            .filter(|row| meant(&row.subject))
-            .map(|row| row.total_ns)
-            .sum();
-        // A stopped thread is kept from running, too.
-        let wanted =
-            |t: &jitterscope_model::ThreadAccount| t.running_ns + t.waiting_ns + t.stopped_ns;
-        (taken, run.threads.iter().map(wanted).sum())
-    };
+    }
+    let all = whole_time(run);
     if all == Nanos::ZERO {
         return Err(GateReason::NothingMeasured);
     }

@@ -54,6 +54,8 @@ pub enum GateReason {
     HostNotRecorded,
     /// This share of the time is unexplained, and may have been the hypervisor's.
     HostMayHaveTaken(f64),
+    /// The owner of threads that took this share is unknown.
+    OwnerUnknown(f64),
     /// Some runs of a comparison name no culprits.
     NotAllNamed,
     /// Both sides of a comparison have no figure in common.

@@ -384,7 +384,7 @@ fn subjects() -> Vec<Subject> {
     let name = |n: usize| Name::from(marker(n));
     let owner = || {
         Some(Owner {
-            uid: 1000,
+            uid: Some(1000),
             cgroup: Some(name(2)),
             executable: Some(name(2)),
         })

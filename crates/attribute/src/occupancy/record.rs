@@ -135,6 +135,7 @@ impl Record {
             | EventKind::SchedMigrate { .. }
             | EventKind::TaskNew { .. }
             | EventKind::TaskRename { .. }
+            | EventKind::GroupAttached { .. }
             | EventKind::Signal { .. }
             | EventKind::WorkQueued { .. }
             | EventKind::CsdQueued { .. }

@@ -157,7 +157,9 @@ impl PassiveWatch {
                 }
                 return self.migrated(event, task, (*from, *to), resolver);
             }
-            EventKind::TaskNew { tid, comm, thread } => {
+            EventKind::TaskNew {
+                tid, comm, thread, ..
+            } => {
                 self.bandwidth.begun(*tid, event.tid);
                 return self.begun(event, *tid, *comm, *thread);
             }

@@ -230,7 +230,9 @@ impl ThreadFollower {
             EventKind::StatRuntime { tid, runtime_ns } => {
                 self.charged(event, *tid, Nanos(*runtime_ns), resolver);
             }
-            EventKind::TaskNew { tid, comm, thread } => {
+            EventKind::TaskNew {
+                tid, comm, thread, ..
+            } => {
                 self.begun(event, *tid, *comm, *thread, resolver);
             }
             EventKind::TaskRename { tid, old, comm } => {

@@ -65,7 +65,7 @@ impl ThreadFollower {
     pub(super) fn is_meant(&self, tid: i32, comm: Comm, resolver: &dyn NameResolver) -> bool {
         let of_user = |user| {
             let owner = resolver.identity(tid, comm).owner;
-            owner.is_some_and(|owner| owner.uid == user)
+            owner.is_some_and(|owner| owner.uid == Some(user))
         };
         tid != 0 && self.settings.names.contains(&comm) && self.settings.user.is_none_or(of_user)
     }

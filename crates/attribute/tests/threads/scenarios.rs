@@ -468,6 +468,7 @@ fn threads_are_followed_from_birth_and_keep_their_account() {
         tid: B,
         comm: comm(A),
         thread: true,
+        regrouped: false,
     };
     let events = [
         switch(0, 0, 0, 0, A),
@@ -580,6 +581,7 @@ fn processes_are_followed_only_when_children_are_wanted() {
                 tid: B,
                 comm: comm(A),
                 thread: false,
+                regrouped: false,
             },
         ),
         switch(150, 1, 0, 0, B),

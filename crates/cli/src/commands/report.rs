@@ -67,7 +67,7 @@ pub struct ReportArgs {
     pub gates: Gates,
     #[command(flatten)]
     pub redact: Redact,
-    /// Tell culprits apart by program, process, thread, executable or user; what ran instead of a followed thread is
+    /// Tell culprits apart by program, process, thread, executable, user, unit, pod or control group; what ran instead of a followed thread is
     /// by program always [default: program]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub by: Option<Level>,
@@ -92,6 +92,12 @@ pub enum Level {
     Executable,
     /// All of a user, whatever they run
     User,
+    /// All of a unit of systemd, or of a container
+    Unit,
+    /// All of a pod
+    Pod,
+    /// All of a control group
+    Cgroup,
 }
 
 impl From<Level> for KeyLevel {
@@ -102,6 +108,9 @@ impl From<Level> for KeyLevel {
             Level::Thread => KeyLevel::Thread,
             Level::Executable => KeyLevel::Executable,
             Level::User => KeyLevel::User,
+            Level::Unit => KeyLevel::Unit,
+            Level::Pod => KeyLevel::Pod,
+            Level::Cgroup => KeyLevel::Cgroup,
         }
     }
 }

@@ -19,7 +19,7 @@ fn hostile_subjects() -> Vec<Subject> {
     let name = || Name::from(NAME);
     let owner = || {
         Some(Owner {
-            uid: 1000,
+            uid: Some(1000),
             cgroup: Some(name()),
             executable: Some(name()),
         })

@@ -46,6 +46,7 @@ mod killed;
 mod lost;
 mod open;
 mod outputs;
+mod owners;
 mod passive;
 mod perfetto;
 mod pipeline;

@@ -213,7 +213,7 @@ fn store(runs: &Path) {
     };
     let name = |what: &str| Name::from(mark(what));
     let owner = Some(Owner {
-        uid: 1000,
+        uid: Some(1000),
         cgroup: Some(name("cgroup")),
         executable: Some(name("executable")),
     });

@@ -47,9 +47,7 @@ impl Crowds {
         let (name, most) = match level {
             KeyLevel::Program => (task.program(), MOST_OF_PROGRAM),
             KeyLevel::Name => (&task.comm, MOST_OF_NAME),
-            KeyLevel::Thread | KeyLevel::Process | KeyLevel::Executable | KeyLevel::User => {
-                return false;
-            }
+            _ => return false,
         };
         // Kernel threads do not rename themselves.
         let Some(process) = task.tgid.filter(|_| task.kernel != Some(true)) else {

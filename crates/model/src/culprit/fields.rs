@@ -110,7 +110,7 @@ impl SubjectFields {
         self.was.clone_from(&task.was);
         self.put_class(task.class.as_ref());
         if let Some(owner) = &task.owner {
-            self.uid = Some(owner.uid);
+            self.uid = owner.uid;
             self.cgroup.clone_from(&owner.cgroup);
             self.executable.clone_from(&owner.executable);
         }
@@ -145,11 +145,12 @@ impl SubjectFields {
             comm: self.comm.take().unwrap_or_default(),
             was: self.was.take(),
             class: self.take_class(),
-            owner: self.uid.map(|uid| Owner {
-                uid,
+            owner: Owner {
+                uid: self.uid,
                 cgroup: self.cgroup.take(),
                 executable: self.executable.take(),
-            }),
+            }
+            .known(),
             kernel: match self.space.take().as_deref() {
                 Some(KERNEL) => Some(true),
                 Some(USER) => Some(false),

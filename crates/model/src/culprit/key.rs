@@ -17,6 +17,12 @@ pub enum KeyLevel {
     Executable,
     /// All threads of a user; all kernel threads together.
     User,
+    /// All threads of a unit of systemd; those outside of any by their container or control group.
+    Unit,
+    /// All threads of a pod; those outside of any as for `Unit`.
+    Pod,
+    /// All threads of a control group.
+    Cgroup,
 }
 
 /// What culprits must share to add up. This is the one key of all sums over culprits.
@@ -31,10 +37,10 @@ pub enum KeyLevel {
 /// | machine check, time not seen | without the bank or CPU | | |
 /// | everything else | all its facts | | |
 ///
-/// `Executable` and `User` join threads further: by the file that they run (by `Program` if that is unknown), and by
-/// their user. Other subjects are as for `Program`.
+/// `Executable`, `User`, `Unit`, `Pod` and `Cgroup` join threads further: by the file that they run (by `Program` if
+/// that is unknown), by their user, and by what their control group is. Other subjects are as for `Program`.
 ///
-/// Nice values, users, control groups and senders never separate. The class does, because a program with real-time
+/// At the other levels nice values, users, control groups and senders never separate. The class does, because a program with real-time
 /// priority needs another remedy than the same program without. So does being a kernel thread: a user thread that takes
 /// a kernel thread's name does not add up with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,14 +128,23 @@ fn task(of: &Task, level: KeyLevel) -> Task {
             Some(executable) => Task {
                 owner: Some(Owner {
                     executable: Some(executable.clone()),
-                    ..Owner::user(0)
+                    ..Owner::default()
                 }),
                 ..Task::default()
             },
             None => task(of, KeyLevel::Program),
         },
         KeyLevel::User => Task {
-            owner: of.owner.as_ref().map(|owner| Owner::user(owner.uid)),
+            owner: of
+                .owner
+                .as_ref()
+                .and_then(|owner| owner.uid)
+                .map(Owner::user),
+            kernel: is_kernel(of),
+            ..Task::default()
+        },
+        KeyLevel::Unit | KeyLevel::Pod | KeyLevel::Cgroup => Task {
+            comm: of.of_group(level).comm,
             kernel: is_kernel(of),
             ..Task::default()
         },
@@ -145,11 +160,7 @@ fn is_kernel(of: &Task) -> Option<bool> {
 fn bystander(of: &Task, level: KeyLevel) -> Task {
     match level {
         KeyLevel::Thread => task(of, level),
-        KeyLevel::Process
-        | KeyLevel::Name
-        | KeyLevel::Program
-        | KeyLevel::Executable
-        | KeyLevel::User => Task::default(),
+        _ => Task::default(),
     }
 }
 

@@ -170,6 +170,9 @@ fn shown(subject: &Subject, level: KeyLevel) -> Cow<'_, Subject> {
             Cow::Owned(Subject::Thread(task.of_executable()))
         }
         (KeyLevel::User, Subject::Thread(task)) => Cow::Owned(Subject::Thread(task.of_user())),
+        (KeyLevel::Unit | KeyLevel::Pod | KeyLevel::Cgroup, Subject::Thread(task)) => {
+            Cow::Owned(Subject::Thread(task.of_group(level)))
+        }
         _ => subject.of_process(),
     }
 }

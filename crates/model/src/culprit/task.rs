@@ -1,14 +1,15 @@
 //! A thread as a culprit.
 
-use super::SchedClass;
+use super::{GroupPath, KeyLevel, SchedClass};
 use crate::{CpuSet, Name, TaskRef};
 
 /// User, control group and executable of a process.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// User id (the real one).
-    pub uid: u32,
-    /// Control group (version 2), as in `/proc/PID/cgroup`: `/system.slice/cron.service`.
+    pub uid: Option<u32>,
+    /// Control group, as in `/proc/PID/cgroup`: `/system.slice/cron.service`. With version 1, that of the CPU controller,
+    /// or systemd's own where that is the topmost.
     pub cgroup: Option<Name>,
     /// The file that it runs: `/usr/sbin/cron`. A process can change its name, but not this.
     pub executable: Option<Name>,
@@ -19,22 +20,29 @@ impl Owner {
     #[must_use]
     pub fn user(uid: u32) -> Owner {
         Owner {
-            uid,
-            cgroup: None,
-            executable: None,
+            uid: Some(uid),
+            ..Owner::default()
         }
     }
 
-    /// Keeps what both share; `None` for two different users.
+    /// `None` if nothing is known.
+    #[must_use]
+    pub fn known(self) -> Option<Owner> {
+        Some(self).filter(|owner| *owner != Owner::default())
+    }
+
+    /// Keeps what both share.
     fn meet(self, other: Option<&Owner>) -> Option<Owner> {
-        let other = other.filter(|other| other.uid == self.uid)?;
-        let common =
-            |own: Option<Name>, other: &Option<Name>| own.filter(|own| other.as_ref() == Some(own));
-        Some(Owner {
-            uid: self.uid,
+        fn common<T: PartialEq>(own: Option<T>, other: &Option<T>) -> Option<T> {
+            own.filter(|own| other.as_ref() == Some(own))
+        }
+        let other = other?;
+        let shared = Owner {
+            uid: common(self.uid, &other.uid),
             cgroup: common(self.cgroup, &other.cgroup),
             executable: common(self.executable, &other.executable),
-        })
+        };
+        shared.known()
     }
 }
 
@@ -138,10 +146,37 @@ impl Task {
 
     /// As all of its user, or as the kernel.
     pub(super) fn of_user(&self) -> Task {
-        let comm = match (&self.owner, self.kernel) {
+        let uid = self.owner.as_ref().and_then(|owner| owner.uid);
+        let comm = match (uid, self.kernel) {
             (_, Some(true)) => "kernel".into(),
-            (Some(owner), _) => format!("user {}", owner.uid).into(),
+            (Some(uid), _) => format!("user {uid}").into(),
             (None, _) => "user not known".into(),
+        };
+        Task {
+            tid: None,
+            comm,
+            process: None,
+            ..self.clone()
+        }
+    }
+
+    /// What its control group is, if known. Kernel threads have none of their own.
+    #[must_use]
+    pub fn group(&self) -> Option<GroupPath<'_>> {
+        let cgroup = self.owner.as_ref()?.cgroup.as_deref()?;
+        (self.kernel != Some(true)).then_some(GroupPath(cgroup))
+    }
+
+    /// As all of its unit, pod or control group, or as the kernel.
+    pub(super) fn of_group(&self, level: KeyLevel) -> Task {
+        let comm: Name = match (self.group(), self.kernel) {
+            (_, Some(true)) => "kernel".into(),
+            (None, _) => "control group not known".into(),
+            (Some(GroupPath(path)), _) if level == KeyLevel::Cgroup => path.into(),
+            (Some(group), _) => match group.pod().filter(|_| level == KeyLevel::Pod) {
+                Some(pod) => format!("pod {pod}").into(),
+                None => group.to_string().into(),
+            },
         };
         Task {
             tid: None,

@@ -16,14 +16,17 @@ fn class() -> impl Strategy<Value = SchedClass> {
 
 fn task() -> impl Strategy<Value = Task> {
     let owner = (
-        any::<u32>(),
+        proptest::option::of(any::<u32>()),
         proptest::option::of(name()),
         proptest::option::of(name()),
     );
-    let owner = owner.prop_map(|(uid, cgroup, executable)| Owner {
-        uid,
-        cgroup,
-        executable,
+    let owner = owner.prop_map(|(uid, cgroup, executable)| {
+        let owner = Owner {
+            uid,
+            cgroup,
+            executable,
+        };
+        owner.known()
     });
     let ids = (
         proptest::option::of(0i32..9),
@@ -37,25 +40,19 @@ fn task() -> impl Strategy<Value = Task> {
         proptest::option::of(name()),
         cpus,
     );
-    (
-        ids,
-        names,
-        proptest::option::of(class()),
-        proptest::option::of(owner),
+    (ids, names, proptest::option::of(class()), owner).prop_map(
+        |((tid, tgid, kernel), (process, comm, was, allowed), class, owner)| Task {
+            tid,
+            tgid,
+            process,
+            comm,
+            was,
+            class,
+            owner,
+            kernel,
+            allowed,
+        },
     )
-        .prop_map(
-            |((tid, tgid, kernel), (process, comm, was, allowed), class, owner)| Task {
-                tid,
-                tgid,
-                process,
-                comm,
-                was,
-                class,
-                owner,
-                kernel,
-                allowed,
-            },
-        )
 }
 
 fn worker() -> impl Strategy<Value = Worker> {
@@ -221,7 +218,7 @@ fn a_program_is_one_row_however_many_threads_ran_it() {
         (task.tid, &task.class),
         (None, &Some(SchedClass::Fair(None)))
     );
-    assert_eq!(task.owner.as_ref().map(|owner| owner.uid), Some(1000));
+    assert_eq!(task.owner.as_ref().and_then(|owner| owner.uid), Some(1000));
     assert_eq!(rows[1].threads(), 1);
 }
 

@@ -8,6 +8,8 @@ use jitterscope_model::{CpuId, EventKind, Name, Nanos, TaskRef};
 const NO_CPU: i64 = 8192;
 /// The flag of clone(2) for a new thread of the same process.
 const CLONE_THREAD: u64 = 0x0001_0000;
+/// The flag of clone3(2) for a child that begins in a given control group.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// `power:cpu_idle`'s state when idle ends.
 const IDLE_ENDS: u32 = u32::MAX;
 
@@ -60,6 +62,11 @@ enum Plan {
         by: NumberField,
         old: BytesField,
         comm: BytesField,
+    },
+    GroupAttached {
+        hierarchy: NumberField,
+        tid: NumberField,
+        path: BytesField,
     },
     Signal {
         tid: NumberField,
@@ -258,6 +265,11 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             old: b.bytes("oldcomm"),
             comm: b.bytes("newcomm"),
         },
+        ("cgroup", "cgroup_attach_task") => Plan::GroupAttached {
+            hierarchy: b.number("dst_root"),
+            tid: b.number("pid"),
+            path: b.bytes("dst_path"),
+        },
         ("signal", "signal_generate") => Plan::Signal {
             tid: b.number("pid"),
             sig: b.number("sig"),
@@ -419,6 +431,7 @@ impl Compiled {
                 tid: tid.i32(e),
                 comm: comm.comm(e),
                 thread: flags.u64(e) & CLONE_THREAD != 0,
+                regrouped: flags.u64(e) & CLONE_INTO_CGROUP != 0,
             },
             Plan::TaskRename { tid, by, old, comm } => EventKind::TaskRename {
                 // Without the field, a task can only rename itself.
@@ -429,6 +442,15 @@ impl Compiled {
                 },
                 old: old.comm(e),
                 comm: comm.comm(e),
+            },
+            Plan::GroupAttached {
+                hierarchy,
+                tid,
+                path,
+            } => EventKind::GroupAttached {
+                hierarchy: hierarchy.u32(e),
+                tid: tid.i32(e),
+                path: names.get(path.text(e)),
             },
             Plan::Signal { tid, sig, code } => EventKind::Signal {
                 tid: tid.i32(e),

@@ -116,6 +116,10 @@ pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", &SourceLoss::Th
 /// are filtered out. It also serves to measure the cost of a record, before the first drain.
 pub(super) const RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Renames);
 
+/// A thread or a process moves to another control group, on all CPUs. Without it, the group of a process that moves and
+/// ends before it is read is unknown, or that of its creator.
+pub(super) const REGROUPED: Wanted = unneeded("cgroup", "cgroup_attach_task");
+
 /// The scheduler charges a thread for its run time; recorded where threads are followed. A thread that asks for its own
 /// CPU time is charged each time, which would flood the buffer.
 pub(super) const CHARGE: (Wanted, Option<EventFilter>) = (

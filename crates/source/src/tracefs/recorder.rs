@@ -3,7 +3,7 @@
 use super::controls::Depth;
 use super::events::{
     CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN,
-    RENAMED, SENDERS, Wanted,
+    REGROUPED, RENAMED, SENDERS, Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
@@ -127,9 +127,9 @@ impl Recorder {
             (*wanted, Some(target))
         };
         let births: &[Wanted] = match (settings.follow_threads, watch) {
-            (true, true) => &[NEW_TASK, RENAMED],
-            (true, false) => &[RENAMED],
-            (false, _) => &[NEWBORN, RENAMED],
+            (true, true) => &[NEW_TASK, RENAMED, REGROUPED],
+            (true, false) => &[RENAMED, REGROUPED],
+            (false, _) => &[NEWBORN, RENAMED, REGROUPED],
         };
         let mut senders = Side::prepare(
             tracefs,

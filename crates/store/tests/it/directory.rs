@@ -19,7 +19,7 @@ fn subject(of: u64, name: &str) -> Subject {
         was: of.is_multiple_of(7).then(|| "before".into()),
         class: Some(SchedClass::of_priority((of % 150) as i32 - 5)),
         owner: of.is_multiple_of(2).then(|| Owner {
-            uid: 1000,
+            uid: Some(1000),
             cgroup: Some("/user.slice".into()),
             executable: Some("/opt/of".into()),
         }),

@@ -47,6 +47,7 @@ pub(crate) fn report(summary: &RunSummary, attribution: &AttributionSummary) -> 
     if let Some(text) = words::possibilities(summary).filter(|_| !unexplained.classes.is_empty()) {
         report.indented(None, 2, &text);
     }
+    report.append(super::owners::report(summary, attribution));
     report
 }
 

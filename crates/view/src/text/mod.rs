@@ -6,6 +6,7 @@ mod cpus;
 pub(crate) mod culprits;
 pub(crate) mod headline;
 mod over_time;
+mod owners;
 mod page;
 pub(crate) mod passive;
 mod percentiles;

@@ -38,7 +38,7 @@ pub(crate) fn detail(subject: &Subject, threads: u64) -> String {
         Subject::Thread(task) => {
             let class = task.class.as_ref().and_then(class);
             let was = task.was.as_ref().map(|was| format!("{was} at first"));
-            listed([was, process(task, threads), class])
+            listed([was, process(task, threads), class, group(task)])
         }
         Subject::Work(of) => work(of, threads),
         Subject::Interrupt { number, .. } => {
@@ -209,6 +209,12 @@ fn process(task: &Task, threads: u64) -> Option<String> {
         }
         (tid, process) => individual(tid.or(process), threads, "pid"),
     }
+}
+
+/// `cron.service`, `container 0123456789ab`; not where the row is called so.
+fn group(task: &Task) -> Option<String> {
+    let group = task.group().filter(|group| group.0 != "/")?;
+    Some(group.to_string()).filter(|group| **group != *task.comm)
 }
 
 /// The scheduling class, if it is not plain fair.

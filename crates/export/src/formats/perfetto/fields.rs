@@ -116,6 +116,7 @@ pub(super) mod ftrace {
     pub(crate) const WORKQUEUE_EXECUTE_END: u32 = 57;
     pub(crate) const WORKQUEUE_EXECUTE_START: u32 = 58;
     pub(crate) const WORKQUEUE_QUEUE_WORK: u32 = 59;
+    pub(crate) const CGROUP_ATTACH_TASK: u32 = 67;
     pub(crate) const TASK_NEWTASK: u32 = 235;
     pub(crate) const TASK_RENAME: u32 = 236;
     pub(crate) const SIGNAL_GENERATE: u32 = 325;

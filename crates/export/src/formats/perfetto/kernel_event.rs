@@ -44,10 +44,15 @@ impl EventMessages<'_> {
                 cpu(m, 5, *to);
                 ftrace::SCHED_MIGRATE_TASK
             }
-            EventKind::TaskNew { tid, comm, thread } => {
+            EventKind::TaskNew {
+                tid,
+                comm,
+                thread,
+                regrouped,
+            } => {
                 m.int(1, *tid);
                 name(m, 2, comm);
-                m.uint(3, if *thread { CLONE_THREAD } else { 0 });
+                m.uint(3, clone_flags(*thread, *regrouped));
                 ftrace::TASK_NEWTASK
             }
             EventKind::TaskRename { tid, old, comm } => {
@@ -55,6 +60,16 @@ impl EventMessages<'_> {
                 name(m, 2, old);
                 name(m, 3, comm);
                 ftrace::TASK_RENAME
+            }
+            EventKind::GroupAttached {
+                hierarchy,
+                tid,
+                path,
+            } => {
+                m.uint(1, *hierarchy);
+                m.int(3, *tid);
+                m.text(7, path);
+                ftrace::CGROUP_ATTACH_TASK
             }
             EventKind::Signal { tid, sig, code } => {
                 m.int(1, *code);
@@ -159,8 +174,10 @@ impl EventMessages<'_> {
     }
 }
 
-/// The flag of clone(2) for a new thread of the same process.
-const CLONE_THREAD: u32 = 0x0001_0000;
+/// The flags of clone3(2) for a new thread of the same process, and for a child that begins in a given control group.
+fn clone_flags(thread: bool, regrouped: bool) -> u64 {
+    u64::from(thread) << 16 | u64::from(regrouped) << 33
+}
 /// The state of `cpu_idle` when idle ends.
 const IDLE_ENDS: u32 = u32::MAX;
 
