@@ -4,10 +4,12 @@ use super::Found;
 use super::output::Output;
 use crate::{program, shell, tools};
 use anyhow::{Context, bail};
+use rustix::process::setpriority_process;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::thread;
 
 /// All tests of the workspace, with the additional features of releases. Always the whole workspace: cargo unites
 /// features over the requested packages, so single packages would be compiled again.
@@ -15,6 +17,36 @@ const EVERYTHING: [&str; 4] = ["--workspace", "--features", program::FEATURES, "
 
 /// Tests at once: more than two CPUs, because tests that record take turns, and wait most of the time.
 const AT_ONCE: &str = "4";
+
+/// The tests that record on this machine, and all others; none has examples in its documentation.
+const LIVE: [&str; 2] = ["--test", "live*"];
+const OTHERS: [&str; 5] = ["--lib", "--bins", "--examples", "--test", "[!l]*"];
+
+/// Runs all tests: those that record wait most of the time, so the others run meanwhile, with a lower priority.
+///
+/// # Errors
+/// As for [`test`].
+pub fn live_and_others(found: &mut Found) -> anyhow::Result<()> {
+    let args = |targets: &[&'static str]| [&["--no-fail-fast"], targets].concat();
+    thread::scope(|scope| {
+        let named = thread::Builder::new().name("others".to_owned());
+        let others = named.spawn_scoped(scope, move || {
+            if let Err(error) = setpriority_process(None, 10) {
+                eprintln!("tests beside those that record may disturb them: {error}");
+            }
+            let mut found = Found::default();
+            let ended = test(&args(&OTHERS), "others", &mut found);
+            (found, ended)
+        });
+        let others = others.context("no thread can be started")?;
+        let live = test(&args(&LIVE), "live", found);
+        let Ok((of_others, others)) = others.join() else {
+            bail!("the thread of the other tests panicked");
+        };
+        found.add(of_others);
+        live.and(others)
+    })
+}
 
 /// Runs them one binary after the other, as cargo does; recording tests share the measured CPU and take turns through
 /// their own lock. All output is kept in `target/test`; passing tests are not shown.

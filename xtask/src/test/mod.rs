@@ -296,7 +296,7 @@ fn rust(consent: Consent, found: &mut Found) -> anyhow::Result<()> {
     if let Err(missing) = packages::install(&RUST_TESTS, consent) {
         eprintln!("{missing}");
     }
-    cargo::test(&["--no-fail-fast"], "rust", found)
+    cargo::live_and_others(found)
 }
 
 /// Guests get the program that the tests were built with.

@@ -28,6 +28,17 @@ pub struct Found {
     pub failures: Vec<Failure>,
 }
 
+impl Found {
+    /// Adds the results of other checks of the stage.
+    pub fn add(&mut self, others: Found) {
+        self.passed += others.passed;
+        self.failures.extend(others.failures);
+        for what in others.skipped.all() {
+            self.skipped.add(what.clone());
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Ended {
     pub stage: String,

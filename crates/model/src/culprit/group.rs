@@ -99,6 +99,7 @@ impl Display for GroupPath<'_> {
             (Some(pod), None, _) => write!(f, "pod {pod}"),
             (None, Some(container), _) => write!(f, "container {container}"),
             (None, None, Some(unit)) => f.write_str(unit),
+            (None, None, None) if self.0 == "/" => f.write_str("no group of its own"),
             (None, None, None) => write!(f, "control group {}", self.0),
         }
     }
@@ -225,6 +226,7 @@ mod tests {
         let called = |path: &str| GroupPath(path).to_string();
         assert_eq!(called("/system.slice/cron.service/job"), "cron.service");
         assert_eq!(called("/backup"), "control group /backup");
+        assert_eq!(called("/"), "no group of its own");
         assert_eq!(called(&format!("/docker/{ID}")), "container 0123456789ab");
         let in_pod = format!("pod {UID}, container 0123456789ab");
         assert_eq!(called(&format!("/kubepods/pod{UID}/{ID}")), in_pod);

@@ -3,7 +3,7 @@
 //!
 //! No sentence is compared. [`as_json`] defines what a verdict is: if its types change, only this place changes, and
 //! its output should stay the same. After an intended change of verdicts, run
-//! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-recording --test it verdicts`, and read the difference.
+//! `JITTERSCOPE_UPDATE_VERDICTS=1 cargo test -p jitterscope-recording --test live verdicts`, and read the difference.
 //! `tests/fixtures/README.md` says how the runs were recorded.
 
 use jitterscope_model::{

@@ -42,7 +42,6 @@ pub(super) fn report(summary: &RunSummary, attribution: &AttributionSummary) -> 
 fn row(of: &OwnerRow) -> Row {
     let group = of.cgroup.as_deref().map(GroupPath);
     let name = match group {
-        Some(GroupPath("/")) => "no group of its own".into(),
         Some(group) => tame(&group.to_string()),
         None => "group not known".into(),
     };
