@@ -60,6 +60,7 @@ pub mod tune;
 pub mod watch;
 pub mod watch_args;
 pub mod watch_ask;
+mod watch_metrics;
 
 use crate::exit::Exit;
 

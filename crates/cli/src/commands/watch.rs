@@ -8,6 +8,7 @@ use super::passive;
 use super::recording_args::kib;
 use super::watch_args::{WatchArgs, WatchAsk, WatchProbe};
 use super::watch_ask;
+use super::watch_metrics::{BoundMetrics, MetricsSlot};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured;
 use crate::output;
@@ -17,7 +18,7 @@ use anyhow::Context;
 use jitterscope_model::{CpuSet, Nanos, ProbeKind, SinkError};
 use jitterscope_platform::{CpuChoice, Machine, Topology};
 use jitterscope_recording::watch::{
-    ENDLESS, NoWatch, NotDecidable, Report, Watch, WatchSettings, decidable,
+    ENDLESS, NoWatch, NotDecidable, Published, Report, Watch, WatchSettings, decidable,
 };
 use jitterscope_recording::{
     Extra, Observer, Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings,
@@ -76,10 +77,13 @@ fn watch(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
         command_line: crate::given::given(),
     };
     let outputs = watch.outputs();
+    let metrics = MetricsSlot::new(BoundMetrics::bind(&args.metrics)?);
     let mut observer = Announcer {
         kind,
         cpus: cpus.cpus.clone(),
         quiet,
+        metrics: metrics.clone(),
+        published: watch.published(),
     };
     let outcome = match kind {
         ProbeKind::Spin => {
@@ -188,10 +192,13 @@ struct Announcer {
     kind: ProbeKind,
     cpus: CpuSet,
     quiet: bool,
+    metrics: MetricsSlot,
+    published: Published,
 }
 
 impl Observer for Announcer {
     fn measuring(&mut self, threshold: Nanos) {
+        self.metrics.serve(&self.published);
         if !self.quiet {
             let how = match self.kind {
                 ProbeKind::Spin => "with a spinning probe",

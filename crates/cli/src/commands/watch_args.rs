@@ -3,6 +3,7 @@
 use super::gate::{Conditions, conditions};
 use super::measure_args::EventsArg;
 use super::recording_args::trace_buffer;
+use super::watch_metrics::MetricsAddress;
 use crate::completion;
 use crate::moment::Moment;
 use crate::reading::ReadingArgs;
@@ -127,6 +128,8 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", value_parser = section)]
     pub section: Option<Nanos>,
     #[command(flatten)]
+    pub metrics: MetricsArgs,
+    #[command(flatten)]
     pub reading: ReadingArgs,
     /// Name of saved runs
     #[arg(long, short, default_value = "watch", value_name = "NAME", add = completion::labels())]
@@ -140,6 +143,20 @@ pub struct WatchArgs {
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Where the metrics of a watch can be read.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricsArgs {
+    /// Serve metrics for Prometheus there: 127.0.0.1:9750, or unix:/path
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<MetricsAddress>,
+    /// Let other machines read them, if ADDRESS is not this machine's own
+    #[arg(long, requires = "metrics")]
+    pub metrics_open: bool,
+    /// Write metrics to this file for node_exporter: /var/lib/node_exporter/jitterscope.prom
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub metrics_file: Option<PathBuf>,
 }
 
 fn actions_of(list: &str) -> Result<Actions, String> {

@@ -12,19 +12,24 @@ mod cut;
 mod history;
 mod hours;
 mod judge;
+mod published;
 mod requests;
 mod running;
 mod settings;
+mod slots;
 mod status;
+mod totals;
 mod triggers;
 mod worker;
 
-pub use control::{Request, SocketError, ask, running};
+pub use control::{Request, SocketError, ask, bind_trusted, running};
 pub use hours::{HourCulprit, HourSums};
 pub use judge::{NotDecidable, decidable};
+pub use published::Published;
 pub use running::Watch;
 pub use settings::{Action, ActionError, WatchSettings, actions};
-pub use status::{HistoryStatus, Reply, WatchStatus};
+pub use status::{HistoryStatus, LostRecords, Reply, WatchStatus};
+pub use totals::{BOUNDS, OTHER, Totals, UNATTRIBUTED};
 pub use triggers::TriggerCounts;
 
 use jitterscope_analyze::gate::GateResult;

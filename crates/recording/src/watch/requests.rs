@@ -11,9 +11,12 @@ use jitterscope_model::{AskedBy, Nanos, Ticks};
 use jitterscope_platform as platform;
 use jitterscope_source::Mark;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Hours that the status shows.
 const SHOWN_HOURS: usize = 24;
+/// How often the state is told to other threads.
+const EVERY: Duration = Duration::from_secs(1);
 
 impl Watch {
     /// Takes a request. `client` waits for the run.
@@ -140,7 +143,28 @@ impl Watch {
         })
     }
 
-    fn status(&self, now: Ticks) -> WatchStatus {
+    /// Tells other threads the state, at most once a second.
+    pub(super) fn publish(&mut self, now: Ticks) {
+        if self.told.is_some_and(|told| told.elapsed() < EVERY) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        // Two readings at different moments: the difference must not fall.
+        self.cpu_time_ns = self.cpu_time_ns.max(own_cpu_time(&self.machine));
+        let status = self.state(now);
+        self.published.tell(status);
+    }
+
+    fn status(&mut self, now: Ticks) -> WatchStatus {
+        self.cpu_time_ns = self.cpu_time_ns.max(own_cpu_time(&self.machine));
+        WatchStatus {
+            hours: newest(self.history.path(), SHOWN_HOURS),
+            ..self.state(now)
+        }
+    }
+
+    /// The state without its hours.
+    fn state(&self, now: Ticks) -> WatchStatus {
         let begun = self.begun.as_ref();
         let manifest = self.manifest.get();
         let oldest = self.history.chain.first().map(|of| of.from);
@@ -161,12 +185,14 @@ impl Watch {
                 dropped_for_room: self.dropped_for_room,
             },
             triggers: begun.map_or_else(TriggerCounts::default, |of| of.triggers.counts()),
+            saved_runs: self.saved_runs,
+            lost: self.lost.clone(),
             undecided: self.undecided.clone(),
             saved: self.saved.clone(),
-            cpu_time_ns: own_cpu_time(&self.machine),
+            cpu_time_ns: self.cpu_time_ns,
             rss_bytes: platform::resident_bytes(),
             trouble: self.trouble.clone(),
-            hours: newest(self.history.path(), SHOWN_HOURS),
+            hours: Vec::new(),
         }
     }
 }

@@ -5,13 +5,15 @@ use super::cut::{CutError, Destination, Window, cut};
 use super::history::{Bounds, History, name_of};
 use super::hours::HourlySums;
 use super::judge::{Judge, Judged};
+use super::published::Published;
 use super::settings::{RESERVED, WatchSettings};
-use super::status::Reply;
+use super::status::{LostRecords, Reply};
+use super::totals::TotalsSink;
 use super::triggers::{Limits, Pending, Triggers};
 use super::worker::{Done, Errand, Worker};
 use super::{NoWatch, Report};
 use crate::engine::{Next, Output, SectionEnd, Sections};
-use jitterscope_model::{CpuSet, Nanos, RunManifest, TickRate, Ticks};
+use jitterscope_model::{CpuSet, Nanos, RunManifest, SourceReport, TickRate, Ticks};
 use jitterscope_platform::{CpuClaim, Machine};
 use jitterscope_source::Mark;
 use jitterscope_store::{RunReader, list_own, remove};
@@ -56,6 +58,13 @@ pub struct Watch {
     pub(super) dropped_for_room: u64,
     pub(super) trouble: Option<String>,
     pub(super) looked: Instant,
+    /// What other threads are shown, and when they were last told.
+    pub(super) published: Published,
+    pub(super) told: Option<Instant>,
+    pub(super) cpu_time_ns: u64,
+    pub(super) saved_runs: u64,
+    pub(super) lost: Vec<LostRecords>,
+    asked_sources: Instant,
     _claim: CpuClaim,
 }
 
@@ -148,6 +157,12 @@ impl Watch {
             dropped_for_room: 0,
             trouble: None,
             looked: Instant::now(),
+            published: Published::default(),
+            told: None,
+            cpu_time_ns: 0,
+            saved_runs: 0,
+            lost: Vec::new(),
+            asked_sources: Instant::now(),
             settings,
             _claim: claim,
         })
@@ -159,13 +174,25 @@ impl Watch {
         self.history.path()
     }
 
+    /// What the watch shows of itself, for metrics.
+    #[must_use]
+    pub fn published(&self) -> Published {
+        self.published.clone()
+    }
+
     /// The outputs that the recording needs besides its sections.
     #[must_use]
     pub fn outputs<'a>(&self) -> Vec<Output<'a>> {
         let history = self.history.path().to_path_buf();
-        let mut outputs = vec![Output::new("hourly sums", move || {
-            Ok(Box::new(HourlySums::new(&history)))
-        })];
+        let totals = self.published.totals.clone();
+        let mut outputs = vec![
+            Output::new("hourly sums", move || {
+                Ok(Box::new(HourlySums::new(&history)))
+            }),
+            Output::new("sums for metrics", move || {
+                Ok(Box::new(TotalsSink::new(totals)))
+            }),
+        ];
         if !self.settings.conditions.is_empty() {
             let judge = Judge::new(
                 self.settings.conditions.clone(),
@@ -256,6 +283,7 @@ impl Watch {
                 self.saved.remove(0);
             }
             self.saved.push(run.clone());
+            self.saved_runs += 1;
             (self.report)(Report::Saved(run));
         }
         if let Some(why) = done.failed {
@@ -368,6 +396,24 @@ impl Sections for Watch {
         let _ = self.manifest.set(manifest.clone());
     }
 
+    fn wants_sources(&self) -> bool {
+        self.asked_sources.elapsed() >= LOOK
+    }
+
+    fn sources(&mut self, sources: &[SourceReport]) {
+        self.asked_sources = Instant::now();
+        for source in sources {
+            let known = self.lost.iter_mut().find(|of| of.source == source.name);
+            match known {
+                Some(known) => known.records = known.records.max(source.lost),
+                None => self.lost.push(LostRecords {
+                    source: source.name.clone(),
+                    records: source.lost,
+                }),
+            }
+        }
+    }
+
     fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next {
         self.gather(now, marks);
         self.take_sections();
@@ -375,6 +421,7 @@ impl Sections for Watch {
             self.take_done(done);
         }
         self.keep_limits(now);
+        self.publish(now);
         // Nothing can be saved without its thread.
         if self.begun.as_ref().is_none_or(|begun| begun.stop) {
             return Next::Stop;
