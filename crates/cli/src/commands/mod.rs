@@ -1,6 +1,9 @@
 //! One file for each command: arguments, wiring, exit code.
 
 mod advice;
+pub mod agent;
+mod agent_config;
+mod agent_notify;
 pub mod attach;
 pub mod audit;
 mod audit_expect;

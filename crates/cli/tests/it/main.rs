@@ -21,6 +21,7 @@ mod support;
 #[path = "../hostile/terminal.rs"]
 mod terminal;
 
+mod agent;
 mod attach;
 mod cast;
 mod clocks;
@@ -67,3 +68,4 @@ mod truth;
 mod tune;
 mod walk;
 mod watch;
+mod watch_metrics;

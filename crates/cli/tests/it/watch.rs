@@ -17,22 +17,29 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const THIEF: &str = "wt-thief";
+pub(crate) const THIEF: &str = "wt-thief";
 const SECOND: u64 = 1_000_000_000;
 
 /// A running watch and what it says.
-struct Watching {
-    child: Child,
+pub(crate) struct Watching {
+    pub(crate) child: Child,
     lines: Receiver<String>,
 }
 
 impl Watching {
     /// Starts it with the words of a line.
-    fn start(runs: &Path, line: &str) -> Watching {
-        let mut child = Command::new(program())
+    pub(crate) fn start(runs: &Path, line: &str) -> Watching {
+        let mut command = Command::new(program());
+        command
             .env("JITTERSCOPE_RUNS", runs)
             .arg("watch")
-            .args(line.split_whitespace())
+            .args(line.split_whitespace());
+        Watching::run(command)
+    }
+
+    /// Starts a command that watches.
+    pub(crate) fn run(mut command: Command) -> Watching {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -51,7 +58,7 @@ impl Watching {
     }
 
     /// Waits for a line with this text.
-    fn says(&self, text: &str) -> String {
+    pub(crate) fn says(&self, text: &str) -> String {
         let until = Instant::now() + PATIENCE;
         let mut heard = Vec::new();
         while let Ok(line) = self
@@ -67,7 +74,7 @@ impl Watching {
     }
 
     /// Waits for a saved run.
-    fn saves(&self) -> PathBuf {
+    pub(crate) fn saves(&self) -> PathBuf {
         let line = self.says("saved /");
         line.split_once("saved ").unwrap().1.into()
     }
@@ -81,13 +88,13 @@ impl Watching {
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    fn ends(mut self) -> ExitStatus {
+    pub(crate) fn ends(mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -107,7 +114,7 @@ impl Drop for Watching {
 }
 
 /// A program of the thief's name: it takes a CPU from all threads of the fair class for more than half of this time.
-fn steal(dir: &Path, cpu: u32, time: Duration) {
+pub(crate) fn steal(dir: &Path, cpu: u32, time: Duration) {
     let program = dir.join(THIEF);
     if !program.exists() {
         std::fs::copy("/bin/sh", &program).unwrap();
@@ -363,6 +370,9 @@ fn what_a_killed_watch_was_about_to_save_is_saved_by_the_next_one() {
     watch.signal("KILL");
     watch.ends();
     assert!(instances_of(pid) > 0, "killed, it left them");
+    let left = json(&jitterscope(dir.path(), &["doctor", "--json"]))["leftovers"].to_string();
+    assert!(left.contains("history of a killed watch"), "{left}");
+    assert!(left.contains("with a moment to save"), "{left}");
     let next = Watching::start(dir.path(), &args);
     let run = next.saves();
     next.says("watching CPU");
@@ -485,6 +495,90 @@ fn a_disk_that_fills_up_costs_the_oldest_history_and_nothing_that_was_saved() {
     for run in [first, second] {
         assert_eq!(report(disk.path(), &run)["run"]["moment"]["by"], "person");
     }
+    watch.signal("INT");
+    assert!(watch.ends().success());
+}
+
+#[test]
+fn the_daily_cap_outlives_the_process_and_doctor_ends_what_a_killed_watch_left() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu().to_string();
+    let args = |after: &str| {
+        format!(
+            "--cpus {cpu} --probe spin --section 1s --before 1s --after {after} --keep 2m --disk 64MiB \
+             --apart 0s --daily 1"
+        )
+    };
+    let watch = Watching::start(dir.path(), &args("500ms"));
+    watch.says("watching CPU");
+    std::thread::sleep(Duration::from_secs(2));
+    watch.signal("USR1");
+    watch.saves();
+    watch.signal("KILL");
+    watch.ends();
+
+    let next = Watching::start(dir.path(), &args("20s"));
+    next.says("watching CPU");
+    next.signal("USR1");
+    let until = Instant::now() + PATIENCE;
+    while status(dir.path())["triggers"]["over_cap"] != 1 {
+        assert!(Instant::now() < until, "{}", status(dir.path()));
+    }
+    // A person is not limited.
+    let asked = std::thread::spawn({
+        let runs = dir.path().to_path_buf();
+        move || jitterscope(&runs, &["watch", "save"])
+    });
+    next.says("'watch save' asked");
+    std::thread::sleep(Duration::from_secs(2));
+    next.signal("KILL");
+    next.ends();
+    assert!(!asked.join().unwrap().status.success());
+    let cleaned = json(&jitterscope(dir.path(), &["doctor", "--clean", "--json"]));
+    let removed = cleaned["removed"].to_string();
+    assert!(
+        removed.contains("what it was about to save is"),
+        "{cleaned}"
+    );
+    let left = json(&jitterscope(dir.path(), &["doctor", "--json"]));
+    assert_eq!(left["leftovers"].as_array().unwrap().len(), 0, "{left}");
+    let list = json(&jitterscope(dir.path(), &["list", "--json"]));
+    assert_eq!(list["runs"].as_array().unwrap().len(), 2, "{list}");
+}
+
+#[test]
+fn a_watch_that_does_not_answer_is_a_row_of_its_own() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = highest_cpu();
+    let watch = Watching::start(dir.path(), &format!("--cpus {cpu} --probe none"));
+    watch.says("watching CPU");
+    watch.signal("STOP");
+    let all = json(&jitterscope(dir.path(), &["watch", "status", "--json"]));
+    conforms("watch-status", &all);
+    let text = jitterscope(dir.path(), &["watch", "status"]);
+    let stop = jitterscope(dir.path(), &["watch", "stop"]);
+    watch.signal("CONT");
+    assert_eq!(all["watches"].as_array().unwrap().len(), 0, "{all}");
+    assert_eq!(all["silent"][0]["first_cpu"], cpu, "{all}");
+    let said = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.status.success() && said.contains("does not answer"),
+        "{said}"
+    );
+    assert_eq!(stop.status.code(), Some(1));
+    assert!(
+        stderr(&stop).contains("does not answer"),
+        "{}",
+        stderr(&stop)
+    );
     watch.signal("INT");
     assert!(watch.ends().success());
 }

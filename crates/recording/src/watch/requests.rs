@@ -4,9 +4,10 @@ use super::Report;
 use super::control::{Line, Request};
 use super::hours::newest;
 use super::judge::Judged;
-use super::running::Watch;
+use super::running::{DAY, Watch};
 use super::status::{HistoryStatus, Reply, WatchStatus, own_cpu_time};
 use super::triggers::{Answer, Asked, TriggerCounts, tidy};
+use super::worker::Follow;
 use jitterscope_model::{AskedBy, Nanos, Ticks};
 use jitterscope_platform as platform;
 use jitterscope_source::Mark;
@@ -36,10 +37,22 @@ impl Watch {
         let Some(pending) = begun.triggers.pending().filter(|_| is_new).cloned() else {
             return;
         };
-        begun.worker.begin(pending.moment.clone());
+        let follow = Follow {
+            actions: self.settings.actions.clone(),
+            label: self.settings.label.clone(),
+        };
+        begun.worker.begin(pending.moment.clone(), follow);
         (self.report)(Report::Triggered(pending.moment.clone()));
-        if let Err(error) = self.history.note(&pending) {
+        if let Err(error) = self.history.note(&pending, &self.settings.label) {
             self.trouble(format!("what is to be saved cannot be noted: {error}"));
+        }
+        if pending.moment.by != AskedBy::Person {
+            let now = realtime_ns();
+            self.daily.retain(|at| now.saturating_sub(*at) < DAY.0);
+            self.daily.push(now);
+            if let Err(error) = self.history.note_daily(&self.daily) {
+                self.trouble(format!("the daily cap cannot be noted: {error}"));
+            }
         }
     }
 
