@@ -130,8 +130,9 @@ impl Command {
             Command::Experiment(args) => !args.dry_run(),
             // The others only ask a running watch.
             Command::Watch(args) => args.ask.is_none(),
-            Command::Agent(args) => args.ask.is_none(),
-            Command::Report(_)
+            // An agent looks where its file says.
+            Command::Agent(_)
+            | Command::Report(_)
             | Command::Diff(_)
             | Command::List(_)
             | Command::Serve(_)

@@ -2,6 +2,7 @@
 
 use super::agent_config::{AgentConfig, ConfigError};
 use super::agent_notify::Notifier;
+use super::leftovers;
 use super::watch::{self, Service, Serving};
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -75,6 +76,7 @@ fn serve(path: PathBuf, places: &Places) -> anyhow::Result<Exit> {
     let config = AgentConfig::read(&path).map_err(usage)?;
     let reload = signals::reload_flag().context("signal handlers cannot be set")?;
     let stop = signals::service_stop_flag().context("signal handlers cannot be set")?;
+    leftovers::put_right_at_start(config.places(places));
     let notifier = Notifier::of_environment();
     let (args, runs) = (Rc::clone(&config.args), config.places(places).clone());
     let agent = Agent {

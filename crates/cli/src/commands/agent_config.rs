@@ -215,7 +215,7 @@ mod tests {
             metrics-open = true
             metrics-file = "/var/lib/x/js.prom"
             threshold = "1us"
-            clock = "auto"
+            clock = "tsc"
             label = "BOX"
             events = "all"
             trace-buffer = "4MiB"
@@ -304,7 +304,7 @@ mod tests {
         mode(&file, 0o644);
         mode(dir.path(), 0o777);
         let refused = AgentConfig::read(&file).unwrap_err().to_string();
-        assert!(refused.contains("every user"), "{refused}");
+        assert!(refused.contains("others may write to it"), "{refused}");
         mode(dir.path(), 0o755);
         let link = dir.path().join("link.toml");
         std::os::unix::fs::symlink(&file, &link).unwrap();

@@ -75,7 +75,6 @@ pub struct Chosen {
 /// # Errors
 /// A CPU does not exist, or arguments contradict one another.
 pub fn chosen(args: &WatchArgs, machine: &Machine) -> anyhow::Result<Chosen> {
-    check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     let cpus = measured::choose(machine, args.cpus.as_ref(), "--cpus")?;
     let kind = kind(args, machine, &cpus.cpus)?;
     Ok(Chosen { cpus, kind })
@@ -200,8 +199,9 @@ fn kind(args: &WatchArgs, machine: &Machine, cpus: &CpuSet) -> Result<ProbeKind,
 /// The settings of a watch.
 ///
 /// # Errors
-/// There is no folder for runs.
+/// There is no folder for runs, or the label is none.
 pub fn settings(args: &WatchArgs, places: &Places) -> anyhow::Result<WatchSettings> {
+    check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     Ok(WatchSettings {
         runs_dir: places.runs()?,
         label: args.label.clone(),

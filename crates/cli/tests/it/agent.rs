@@ -118,6 +118,7 @@ fn a_service_says_how_it_is_and_takes_other_settings_without_a_gap() {
         ),
         (with(&second, "save-if = 'late.p99>1ms'\n"), "record wakeup"),
         (with(&second, "daily = 0\n"), "'0'"),
+        (with(&second, "label = '../x'\n"), "label"),
         (format!("{fixed}threshold = '5us'\n"), "'threshold' differs"),
         (fixed.replace("64MiB", "1MiB"), "--disk"),
         (with(&dir.path().join("none/m"), ""), "--metrics"),

@@ -166,7 +166,8 @@ fn a_watch_is_scraped_and_its_sums_are_exact() {
     steal(dir.path(), cpu, Duration::from_secs(3));
     watch.signal("USR1");
     watch.saves();
-    // Sections ended meanwhile.
+    // The counts are shown a turn later. Sections ended meanwhile.
+    std::thread::sleep(Duration::from_millis(500));
     let text = scrape(&address);
     let second = rows(&text);
     for (row, before) in first.iter().filter(|(row, _)| only_grows(row)) {

@@ -307,6 +307,8 @@ impl Watch {
             }
             self.saved.push(run.clone());
             self.saved_runs += 1;
+            // Shown at once.
+            self.told = None;
             (self.report)(Report::Saved(run));
         }
         if let Some(why) = done.failed {

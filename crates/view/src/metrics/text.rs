@@ -167,7 +167,7 @@ mod tests {
         text.family("js_b", Type::Info, "", "Facts.");
         text.row(&[], 1);
         text.family("js_c_seconds", Type::Histogram, "seconds", "Lengths.");
-        text.histogram(&[1_000, 2_000_000_000], &[3, 0, 2], Seconds(7));
+        text.histogram(&[1_000, 2_000_000_000], &[3, 0, 2], Seconds(7_000_000_000));
         text.end()
     }
 
