@@ -162,6 +162,10 @@ fn a_watch_is_scraped_and_its_sums_are_exact() {
         .to_owned();
     watch.says("watching CPU");
     let prometheus = Prometheus::start(dir.path(), &address);
+    // A counter rises only after its first scrape.
+    if let Some(prometheus) = &prometheus {
+        prometheus.scrapes();
+    }
     let first = rows(&scrape(&address));
     steal(dir.path(), cpu, Duration::from_secs(3));
     watch.signal("USR1");
@@ -354,6 +358,19 @@ impl Prometheus {
     fn query(&self, query: &str) -> Option<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         self.api(&format!("query?query={encoded}"))
+    }
+
+    /// Waits until it has scraped.
+    fn scrapes(&self) {
+        let until = Instant::now() + Duration::from_secs(60);
+        let has = || {
+            let found = self.query("jitterscope_saved_runs_total")?;
+            Some(!found["data"]["result"].as_array()?.is_empty())
+        };
+        while has() != Some(true) {
+            assert!(Instant::now() < until, "it scrapes nothing");
+            std::thread::sleep(Duration::from_millis(300));
+        }
     }
 
     /// It knows the thief, answers every query of the dashboard, and raises the alert that a run was saved.
