@@ -19,7 +19,7 @@ const NO_OPTIONS: [&str; 3] = ["help", "version", "color"];
 /// The folder of runs, which is an option of every command.
 const RUNS: &str = "runs";
 /// What a running watch cannot change.
-const FIXED: [&str; 9] = [
+const FIXED: [&str; 10] = [
     "cpus",
     "for",
     "probe",
@@ -29,6 +29,7 @@ const FIXED: [&str; 9] = [
     "clock",
     "events",
     "trace-buffer",
+    "quiet",
 ];
 
 /// Why a file is not used.
@@ -67,7 +68,7 @@ impl AgentConfig {
     pub fn read(path: &Path) -> Result<AgentConfig, ConfigError> {
         let wrong = |why: &str| ConfigError::Wrong {
             path: path.to_path_buf(),
-            why: why.to_owned(),
+            why: visible(why).into_owned(),
         };
         let missing = || ConfigError::Missing(path.to_path_buf());
         let folder = match path.parent() {
@@ -89,7 +90,7 @@ impl AgentConfig {
     fn parse(text: &str) -> Result<AgentConfig, String> {
         let options = options(text)?;
         for option in &options {
-            check(option).map_err(|why| format!("line {}: {}", option.line, visible(&why)))?;
+            check(option).map_err(|why| format!("line {}: {why}", option.line))?;
         }
         let arguments = options.iter().flat_map(arguments);
         let cli = Cli::try_parse_from(
@@ -158,7 +159,7 @@ fn options(text: &str) -> Result<Vec<ConfigOption>, String> {
         if !known.contains(&name) {
             return Err(format!(
                 "line {line}: 'watch' has no option '{}'; there are {}",
-                visible(name),
+                name,
                 known.join(", ")
             ));
         }

@@ -7,7 +7,7 @@ use crate::places::Places;
 use jitterscope_experiment::{Note, Notes};
 use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
-use jitterscope_recording::watch::{LeftHistory, end_left_histories, left_histories};
+use jitterscope_recording::watch::{EndedHistory, LeftHistory, end_left_histories, left_histories};
 use jitterscope_recording::{Ended, TakingDown};
 use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
@@ -193,8 +193,8 @@ impl PutRight {
             .and_then(|runs| Ok(end_left_histories(machine, &runs)?));
         match ended {
             Ok(ended) => {
-                for (left, result) in ended {
-                    match result {
+                for EndedHistory { left, saved } in ended {
+                    match saved {
                         Ok(None) => self.done.push(format!("{}, removed", history(&left))),
                         Ok(Some(run)) => self.done.push(format!(
                             "{}, removed; what it was about to save is {}",

@@ -76,7 +76,10 @@ pub fn save(args: &SaveArgs) -> anyhow::Result<Exit> {
 /// # Errors
 /// No watch runs, or it does not answer.
 pub fn status(args: &StatusArgs) -> anyhow::Result<Exit> {
-    let (all, silent) = all(&args.one)?;
+    let Found {
+        answering: all,
+        silent,
+    } = all(&args.one)?;
     if args.json {
         let all = Watches {
             schema_version: SCHEMA_VERSION,
@@ -129,8 +132,15 @@ fn reply(socket: &Path, request: &Request, patience: Duration) -> anyhow::Result
         .context("the watch gives an answer that this version does not know")
 }
 
-/// The running watches that are meant, with their states, and those that do not answer.
-fn all(args: &OneArgs) -> anyhow::Result<(Vec<(PathBuf, WatchStatus)>, Vec<SilentWatch>)> {
+/// Running watches.
+struct Found {
+    /// Their sockets and states.
+    answering: Vec<(PathBuf, WatchStatus)>,
+    silent: Vec<SilentWatch>,
+}
+
+/// The running watches that are meant.
+fn all(args: &OneArgs) -> anyhow::Result<Found> {
     let sockets = running(&Machine::host())?;
     // They are asked at the same time: each may let us wait.
     let answers: Vec<_> = std::thread::scope(|scope| {
@@ -172,13 +182,19 @@ fn all(args: &OneArgs) -> anyhow::Result<(Vec<(PathBuf, WatchStatus)>, Vec<Silen
             args.cpu
                 .map_or_else(String::new, |cpu| format!(" on CPU {cpu}"))
         ),
-        false => Ok((found, silent)),
+        false => Ok(Found {
+            answering: found,
+            silent,
+        }),
     }
 }
 
 /// The only watch that is meant.
 fn the_one(args: &OneArgs) -> anyhow::Result<(PathBuf, WatchStatus)> {
-    let (mut all, silent) = all(args)?;
+    let Found {
+        answering: mut all,
+        silent,
+    } = all(args)?;
     if all.len() > 1 {
         let cpus: Vec<String> = all.iter().map(|(_, of)| of.cpus.to_string()).collect();
         return Err(UsageError(format!(

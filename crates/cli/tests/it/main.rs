@@ -68,4 +68,5 @@ mod truth;
 mod tune;
 mod walk;
 mod watch;
+mod watch_left;
 mod watch_metrics;

@@ -2,7 +2,7 @@
 
 use super::cut::{CutError, Destination, Window, cut};
 use super::history::{HISTORIES, History, Noted, PENDING};
-use jitterscope_platform::{HeldDir, Machine, Owner, owner_of};
+use jitterscope_platform::{AccessError, HeldDir, Machine, Owner, owner_of};
 use jitterscope_store::{RunReader, StoreError, list_own, partials, size_on_disk};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,14 @@ pub struct LeftHistory {
     pub is_to_save: bool,
 }
 
+/// What became of such a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedHistory {
+    pub left: LeftHistory,
+    /// The run of the moment that was about to be saved, if there was one; or why the history stays.
+    pub saved: Result<Option<PathBuf>, String>,
+}
+
 /// The histories of killed watches of this user; changes nothing.
 ///
 /// # Errors
@@ -26,6 +34,8 @@ pub fn left_histories(runs: &Path) -> Result<Vec<LeftHistory>, StoreError> {
     let folder = match HeldDir::trusted(&path) {
         Ok(folder) => folder,
         Err(error) if error.is_absent() => return Ok(Vec::new()),
+        // It is another user's: no watch of ours wrote there.
+        Err(AccessError::Changeable { .. }) => return Ok(Vec::new()),
         Err(source) => return Err(StoreError::Folder { path, source }),
     };
     let entries = folder.entries().map_err(|source| StoreError::Folder {
@@ -56,19 +66,14 @@ pub fn left_histories(runs: &Path) -> Result<Vec<LeftHistory>, StoreError> {
     Ok(found)
 }
 
-/// Saves what killed watches were about to save, and removes their histories; hourly sums stay. Each with the saved run,
-/// or why it could not be put right.
+/// Saves what killed watches were about to save, and removes their histories; hourly sums stay.
 ///
 /// # Errors
 /// As [`left_histories`].
-#[allow(clippy::type_complexity)]
-pub fn end_left_histories(
-    machine: &Machine,
-    runs: &Path,
-) -> Result<Vec<(LeftHistory, Result<Option<PathBuf>, String>)>, StoreError> {
-    let ended = left_histories(runs)?.into_iter().map(|left| {
-        let result = end(machine, runs, &left);
-        (left, result)
+pub fn end_left_histories(machine: &Machine, runs: &Path) -> Result<Vec<EndedHistory>, StoreError> {
+    let ended = left_histories(runs)?.into_iter().map(|left| EndedHistory {
+        saved: end(machine, runs, &left),
+        left,
     });
     Ok(ended.collect())
 }

@@ -26,12 +26,13 @@ mod worker;
 pub use control::{Request, SocketError, ask, bind_trusted, running};
 pub use hours::{HourCulprit, HourSums};
 pub use judge::{NotDecidable, decidable};
-pub use left::{LeftHistory, end_left_histories, left_histories};
+pub use left::{EndedHistory, LeftHistory, end_left_histories, left_histories};
 pub use published::Published;
 pub use running::{Attend, Watch};
 pub use settings::{Action, ActionError, WatchSettings, actions};
+pub use slots::OTHER;
 pub use status::{HistoryStatus, LostRecords, Reply, WatchStatus};
-pub use totals::{BOUNDS, OTHER, Totals, UNATTRIBUTED};
+pub use totals::{BOUNDS, Totals, UNATTRIBUTED};
 pub use triggers::TriggerCounts;
 
 use jitterscope_analyze::gate::GateResult;

@@ -32,7 +32,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const SHORTEST: Nanos = Nanos(1_000_000_000);
 /// The share of the disk's limit that one section may take.
 const SHARE: u64 = 8;
-pub(super) const DAY: Nanos = Nanos(86_400_000_000_000);
 
 /// Called in every turn of a running watch, about twenty times a second.
 pub type Attend = Box<dyn FnMut(&mut Watch)>;
@@ -223,7 +222,7 @@ impl Watch {
         self.set_rules();
         self.undecided.clear();
         if let Some(begun) = &mut self.begun {
-            begun.triggers.limit(limits(&self.settings, begun.rate));
+            begun.triggers.limit(Limits::of(&self.settings, begun.rate));
         }
         Ok(())
     }
@@ -387,7 +386,7 @@ impl Watch {
 impl Sections for Watch {
     fn begun(&mut self, manifest: &RunManifest) {
         let rate = manifest.rate;
-        let mut triggers = Triggers::new(limits(&self.settings, rate));
+        let mut triggers = Triggers::new(Limits::of(&self.settings, rate));
         let here = manifest.clock_start;
         let ago = |at: &u64| rate.ticks(Nanos(here.realtime_ns.saturating_sub(*at)));
         let ago: Vec<Ticks> = self.daily.iter().map(ago).collect();
@@ -486,16 +485,5 @@ impl Sections for Watch {
             }
         }
         self.history.clear();
-    }
-}
-
-/// The limits of triggers in ticks of the measuring clock.
-fn limits(settings: &WatchSettings, rate: TickRate) -> Limits {
-    Limits {
-        before: rate.ticks(settings.before),
-        after: rate.ticks(settings.after),
-        apart: rate.ticks(settings.apart),
-        day: rate.ticks(DAY),
-        daily: usize::try_from(settings.daily).unwrap_or(usize::MAX),
     }
 }

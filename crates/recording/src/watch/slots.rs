@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+/// The row of what no other row counts.
+pub const OTHER: &str = "other";
 /// What a name must have taken to get a row while there are many, nanoseconds. Each halving of the free rows asks for
 /// ten times as much: a flood of new names, each of which takes a little, leaves room for one that takes much.
 const LEAST: u64 = 1_000_000;
@@ -55,6 +57,11 @@ impl Slots {
                 &tidy
             }
         };
+        if name == OTHER {
+            let other = self.other.entry(kind.to_owned()).or_default();
+            *other = other.saturating_add(time);
+            return;
+        }
         let row = self.rows.get_mut(kind).and_then(|of| of.get_mut(name));
         if let Some(sum) = row {
             *sum = sum.saturating_add(time);
@@ -93,8 +100,8 @@ impl Slots {
         self.waiting = self.candidates.values().map(BTreeMap::len).sum();
     }
 
-    /// The rows; the others of a kind have the name `other`, together with a culprit of this name.
-    pub(super) fn rows<'a>(&'a self, other: &'a str) -> BTreeMap<(&'a str, &'a str), u64> {
+    /// The rows; the others of a kind have the name [`OTHER`], together with a culprit of this name.
+    pub(super) fn rows(&self) -> BTreeMap<(&str, &str), u64> {
         let mut rows = BTreeMap::new();
         let mut add = |kind, name, time: u64| {
             let sum: &mut u64 = rows.entry((kind, name)).or_default();
@@ -106,7 +113,7 @@ impl Slots {
             }
         }
         for (kind, time) in &self.other {
-            add(kind.as_str(), other, *time);
+            add(kind.as_str(), OTHER, *time);
         }
         rows
     }
@@ -146,7 +153,7 @@ mod tests {
         assert!(slots.waiting <= MOST_CANDIDATES);
         slots.add("thread", "thief", 1000 * LEAST);
         slots.add("irq", "disk", 1000 * LEAST);
-        let rows = slots.rows("other");
+        let rows = slots.rows();
         assert_eq!(rows[&("thread", "thief")], 1000 * LEAST);
         assert_eq!(rows[&("irq", "disk")], 1000 * LEAST);
         let all: u64 = rows.values().sum();
@@ -159,7 +166,7 @@ mod tests {
         slots.add("thread", "a\nb", LEAST);
         slots.add("thread", "a\rb", LEAST);
         slots.add("thread", &"\u{e9}".repeat(500), LEAST);
-        let rows = slots.rows("other");
+        let rows = slots.rows();
         assert_eq!(rows[&("thread", "a\u{fffd}b")], 2 * LEAST);
         assert!(rows.keys().all(|(_, name)| name.len() <= LONGEST));
     }
@@ -175,7 +182,7 @@ mod tests {
                 slots.add(&format!("k{kind}"), &format!("n{name}"), time);
                 sum += time;
                 let now: BTreeMap<_, _> = slots
-                    .rows("other")
+                    .rows()
                     .into_iter()
                     .map(|((kind, name), time)| ((kind.to_owned(), name.to_owned()), time))
                     .collect();

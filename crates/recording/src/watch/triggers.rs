@@ -1,10 +1,13 @@
 //! Which moments are saved: pure decisions on requests and times.
 
-use jitterscope_model::{AskedBy, SavedMoment, Ticks};
+use super::settings::WatchSettings;
+use jitterscope_model::{AskedBy, Nanos, SavedMoment, TickRate, Ticks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+/// The time that the daily cap counts.
+pub(super) const DAY: Nanos = Nanos(86_400_000_000_000);
 /// The longest text of a request that is kept, bytes.
 const LONGEST_TEXT: usize = 256;
 
@@ -42,6 +45,18 @@ pub(super) struct Limits {
     pub(super) apart: Ticks,
     pub(super) day: Ticks,
     pub(super) daily: usize,
+}
+
+impl Limits {
+    pub(super) fn of(settings: &WatchSettings, rate: TickRate) -> Limits {
+        Limits {
+            before: rate.ticks(settings.before),
+            after: rate.ticks(settings.after),
+            apart: rate.ticks(settings.apart),
+            day: rate.ticks(DAY),
+            daily: usize::try_from(settings.daily).unwrap_or(usize::MAX),
+        }
+    }
 }
 
 /// How many requests had which outcome.
