@@ -405,7 +405,13 @@ impl MetricsSlot {
         let bound = BoundMetrics::bind(args);
         let (bound, result) = match bound {
             Ok(bound) => (Some(bound), Ok(())),
-            Err(error) => (BoundMetrics::bind(before).ok(), Err(error)),
+            Err(error) => {
+                let again = BoundMetrics::bind(before);
+                if let Err(why) = &again {
+                    output::talk(format_args!("metrics are no longer served: {why}"));
+                }
+                (again.ok(), Err(error))
+            }
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).bound = bound;
         self.serve(published);
