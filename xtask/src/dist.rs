@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Files packed with the program: source and name.
-const BESIDE: [(&str, &str); 6] = [
+const BESIDE: [(&str, &str); 7] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("README.md", "README.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
     ("docs", "docs"),
     ("packaging/grafana", "grafana"),
+    ("packaging/systemd", "systemd"),
 ];
 /// Shells with completions, and their files.
 const COMPLETIONS: [(&str, &str); 3] = [

@@ -16,8 +16,8 @@ pub struct Wanted {
 }
 
 /// For the Rust tests: a database to write to, pyarrow in its own environment, perf for comparison, trace-cmd to read
-/// what is written for it.
-pub const RUST_TESTS: [Wanted; 4] = [
+/// what is written for it, Prometheus to scrape a watch, systemd's check of a unit.
+pub const RUST_TESTS: [Wanted; 6] = [
     Wanted {
         program: "influxd",
         packages: &["influxdb"],
@@ -33,6 +33,14 @@ pub const RUST_TESTS: [Wanted; 4] = [
     Wanted {
         program: "trace-cmd",
         packages: &["trace-cmd"],
+    },
+    Wanted {
+        program: "prometheus",
+        packages: &["prometheus"],
+    },
+    Wanted {
+        program: "systemd-analyze",
+        packages: &["systemd"],
     },
 ];
 
@@ -102,8 +110,9 @@ pub const USER_EMULATORS: [Wanted; 2] = [
 ];
 
 /// Services of these packages. Debian enables and starts them on installation; the tests start their own server.
-const SERVICES: [(&str, &str); 2] = [
+const SERVICES: [(&str, &str); 3] = [
     ("influxdb", "influxdb.service"),
+    ("prometheus", "prometheus.service"),
     ("redis-server", "redis-server.service"),
 ];
 
@@ -196,7 +205,7 @@ mod tests {
         };
         assert_eq!(
             services_of(&of(&RUST_TESTS)).collect::<Vec<_>>(),
-            ["influxdb.service"]
+            ["influxdb.service", "prometheus.service"]
         );
         let all = [of(&RUST_TESTS), of(&BENCH)].concat();
         assert_eq!(services_of(&all).count(), SERVICES.len());

@@ -1,9 +1,9 @@
 //! The command line.
 
 use crate::commands::{
-    attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export, guard_args,
-    journal, list, open, pipeline, query, record, report, runs, sampler, selftest, serve, sljtest,
-    tune, watch_args,
+    agent, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export,
+    guard_args, journal, list, open, pipeline, query, record, report, runs, sampler, selftest,
+    serve, sljtest, tune, watch_args,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -49,6 +49,8 @@ pub enum Command {
     Guard(Box<guard_args::GuardArgs>),
     /// Record without end, and save a run around the moment that mattered
     Watch(Box<watch_args::WatchArgs>),
+    /// The same as a service, with the options of a file
+    Agent(agent::AgentArgs),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
     /// Compare settings: what got better, what worse, what is undecided
@@ -128,7 +130,9 @@ impl Command {
             Command::Experiment(args) => !args.dry_run(),
             // The others only ask a running watch.
             Command::Watch(args) => args.ask.is_none(),
-            Command::Report(_)
+            // An agent looks where its file says.
+            Command::Agent(_)
+            | Command::Report(_)
             | Command::Diff(_)
             | Command::List(_)
             | Command::Serve(_)

@@ -19,6 +19,7 @@ mod progress;
 mod reading;
 mod redact;
 mod signals;
+mod toml_options;
 mod units;
 mod user_file;
 mod wrong_args;
@@ -74,6 +75,7 @@ fn whole() -> std::process::ExitCode {
         Command::Attach(args) => commands::attach::run(args, &cli.places),
         Command::Guard(args) => commands::guard::run(args, &cli.places),
         Command::Watch(args) => commands::watch::run(args, &cli.places),
+        Command::Agent(args) => commands::agent::run(args, &cli.places),
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::Diff(args) => commands::diff::run(args, &cli.places),
         Command::Serve(args) => commands::serve::run(args, &cli.places),

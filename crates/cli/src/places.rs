@@ -7,7 +7,7 @@ use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 
 /// Folders, from the command line or the environment.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Places {
     /// Folder of the runs [default: jitterscope/runs in the XDG data directory]
     #[arg(

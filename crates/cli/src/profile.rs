@@ -6,6 +6,7 @@ mod variable;
 pub use expand::expand;
 
 use crate::exit::UsageError;
+use crate::toml_options;
 use crate::units::some_duration;
 use crate::user_file;
 use etcetera::BaseStrategy;
@@ -196,10 +197,6 @@ fn parse(text: &str) -> Result<Profile, String> {
 /// The values of an option; none for one that is off, or that rests on a variable that is not set.
 fn values(value: &DeValue<'_>) -> Result<Vec<Option<String>>, String> {
     Ok(match value {
-        DeValue::String(text) => vec![Some(text.to_string())],
-        DeValue::Integer(number) => vec![Some(number.as_str().to_owned())],
-        DeValue::Boolean(true) => vec![None],
-        DeValue::Boolean(false) => Vec::new(),
         DeValue::Array(all) => {
             let each = all.iter().map(|value| values(value.get_ref()));
             each.collect::<Result<Vec<_>, _>>()?.concat()
@@ -209,7 +206,7 @@ fn values(value: &DeValue<'_>) -> Result<Vec<Option<String>>, String> {
                 .map_err(|why| format!("cannot be set: {why}"))?;
             set.map(Some).into_iter().collect()
         }
-        _ => return Err("is no option".to_owned()),
+        plain => toml_options::values(plain)?,
     })
 }
 

@@ -50,6 +50,28 @@ pub fn user1_flag() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// A flag that SIGHUP sets: a service reads its settings again.
+///
+/// # Errors
+/// The kernel refuses the handler.
+pub fn reload_flag() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    flag::register(SIGHUP, Arc::clone(&flag))?;
+    Ok(flag)
+}
+
+/// A flag that SIGTERM and SIGINT set: the end of a service, for which its manager has a limit of its own.
+///
+/// # Errors
+/// The kernel refuses the handlers.
+pub fn service_stop_flag() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 /// A flag that these signals set, except those that this process was started to ignore: `nohup` ignores SIGHUP, a shell
 /// without job control ignores SIGINT in the background.
 ///

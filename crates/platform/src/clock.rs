@@ -1,7 +1,7 @@
 //! Reading the clock of a recording, outside of hot loops.
 
 use jitterscope_clock::{Clock, MonotonicRaw};
-use jitterscope_model::{ClockKind, ClockReading, Ticks};
+use jitterscope_model::{ClockKind, ClockReading, Nanos, Ticks};
 use rustix::time::{ClockId, clock_gettime};
 
 fn read_ns(clock: ClockId) -> u64 {
@@ -21,6 +21,12 @@ pub fn now(kind: ClockKind) -> Ticks {
         ClockKind::Tsc => MonotonicRaw.now(),
         ClockKind::MonotonicRaw => MonotonicRaw.now(),
     })
+}
+
+/// The CPU time of all threads of this process so far, ended ones included.
+#[must_use]
+pub fn process_cpu_time() -> Nanos {
+    Nanos(read_ns(ClockId::ProcessCPUTime))
 }
 
 /// Reads the measuring clock, `CLOCK_MONOTONIC_RAW`, `CLOCK_BOOTTIME` and `CLOCK_REALTIME` as closely together as

@@ -23,6 +23,7 @@ pub mod junit;
 mod lines;
 pub mod list;
 mod load;
+pub mod metrics;
 mod misfit;
 mod number;
 pub mod pipeline;

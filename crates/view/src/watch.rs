@@ -71,6 +71,12 @@ pub fn watch_status(status: &WatchStatus) -> String {
             triggers.failed
         ),
     );
+    for of in status.lost.iter().filter(|of| of.records > 0) {
+        fact(
+            "lost",
+            format!("{} records of {}", of.records, tame(&of.source)),
+        );
+    }
     for condition in &status.undecided {
         fact("undecided", tame(condition));
     }

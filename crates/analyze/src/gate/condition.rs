@@ -89,6 +89,8 @@ pub enum Limit {
     /// A length of time.
     Time(Nanos),
     Percent(f64),
+    /// Time per second of the measured time: `1ms/s` is 0.1 %.
+    TimePerSec(Nanos),
     /// A rate per second.
     PerSec(f64),
 }
@@ -121,6 +123,7 @@ impl Limit {
         match self {
             Limit::Time(ns) => ns.0 as f64,
             Limit::Percent(percent) => percent / 100.0,
+            Limit::TimePerSec(ns) => ns.0 as f64 / 1e9,
             Limit::PerSec(rate) => rate,
         }
     }
@@ -130,7 +133,7 @@ impl Limit {
     pub fn same_unit(self, value: f64) -> GateValue {
         match self {
             Limit::Time(_) => GateValue::Time(Nanos(value.max(0.0).round() as u64)),
-            Limit::Percent(_) => GateValue::Share(value),
+            Limit::Percent(_) | Limit::TimePerSec(_) => GateValue::Share(value),
             Limit::PerSec(_) => GateValue::PerSec(value),
         }
     }
@@ -160,6 +163,7 @@ impl fmt::Display for Limit {
             Limit::Time(Nanos(ns)) if *ns > 0 && ns % 1000 == 0 => write!(f, "{}us", ns / 1000),
             Limit::Time(Nanos(ns)) => write!(f, "{ns}ns"),
             Limit::Percent(percent) => write!(f, "{percent}%"),
+            Limit::TimePerSec(time) => write!(f, "{}/s", Limit::Time(*time)),
             Limit::PerSec(rate) => write!(f, "{rate}/s"),
         }
     }

@@ -14,6 +14,7 @@ mod pattern;
 mod quantities;
 mod reason;
 mod value;
+mod watched;
 
 pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
@@ -26,3 +27,4 @@ pub use reason::{
     Counted, GateNote, GateReason, GateSource, InsteadOfSpinning, MoreRuns, SourceDoubt,
 };
 pub use value::{Changed, GateValue, SeenChange};
+pub use watched::{Watched, parse_watched};

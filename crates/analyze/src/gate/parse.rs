@@ -20,7 +20,7 @@ const WORDS: &str = "wait.pN, stall.pN, late.pN, message.pN, max, stolen, lost, 
 
 /// The unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+pub(super) enum Unit {
     Time,
     Percent,
     PerSec,
@@ -32,6 +32,11 @@ enum Unit {
 /// # Errors
 /// One of them is invalid; the error names it, the reason and a correct form.
 pub fn parse(text: &str) -> Result<Vec<Condition>, ParseError> {
+    split_all(text)?.into_iter().map(condition).collect()
+}
+
+/// The parts of a list, each without spaces around it.
+pub(super) fn split_all(text: &str) -> Result<Vec<&str>, ParseError> {
     let parts = split(text);
     if parts.iter().all(|part| part.trim().is_empty()) {
         return Err(wrong(
@@ -39,13 +44,10 @@ pub fn parse(text: &str) -> Result<Vec<Condition>, ParseError> {
             format!("no condition; write one such as max>1ms. There are {WORDS}"),
         ));
     }
-    parts
-        .into_iter()
-        .map(|part| condition(part.trim()))
-        .collect()
+    Ok(parts.into_iter().map(str::trim).collect())
 }
 
-fn wrong(condition: &str, why: impl Into<String>) -> ParseError {
+pub(super) fn wrong(condition: &str, why: impl Into<String>) -> ParseError {
     ParseError {
         condition: condition.to_owned(),
         why: why.into(),
@@ -70,7 +72,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-fn condition(text: &str) -> Result<Condition, ParseError> {
+pub(super) fn condition(text: &str) -> Result<Condition, ParseError> {
     if text.is_empty() {
         return Err(wrong(text, "an empty condition between two commas"));
     }
@@ -224,7 +226,7 @@ fn quantity(condition: &str, text: &str) -> Result<(Quantity, Unit), ParseError>
     })
 }
 
-fn limit(
+pub(super) fn limit(
     condition: &str,
     quantity: &Quantity,
     text: &str,
@@ -258,7 +260,20 @@ fn limit(
                 }
                 Ok(Limit::Percent(percent))
             }
-            None => Err(bad()),
+            None => match (text.strip_suffix("/s"), quantity) {
+                (
+                    Some(time),
+                    Quantity::Stolen
+                    | Quantity::Hypervisor
+                    | Quantity::Firmware
+                    | Quantity::Culprit(_),
+                ) => match limit(condition, quantity, time, Unit::Time) {
+                    Ok(Limit::Time(time)) if time.0 <= 1_000_000_000 => Ok(Limit::TimePerSec(time)),
+                    Ok(_) => Err(wrong(condition, "more than a second per second")),
+                    Err(_) => Err(bad()),
+                },
+                _ => Err(bad()),
+            },
         },
         Unit::PerSec => Ok(Limit::PerSec(number(
             text.strip_suffix("/s").ok_or_else(bad)?,

@@ -28,8 +28,8 @@ pub struct DoctorArgs {
     /// End with code 4 unless this source is available; may be repeated
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
-    /// Put right what killed recordings left: tracing instances, unfinished runs, selftest's settings, what a
-    /// command of an experiment changed
+    /// Put right what killed recordings left: tracing instances, unfinished runs, histories of watches, selftest's
+    /// settings, what a command of an experiment changed
     #[arg(long)]
     pub clean: bool,
     /// Folder of tune's journal, which remembers what it changed
@@ -69,8 +69,9 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     let _stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let machine = Machine::host();
     let (removed, mut failed) = if args.clean {
-        let PutRight { done, failed } = leftovers::clean(&machine, places, &args.state_dir);
-        (done, failed)
+        let mut put_right = leftovers::clean(&machine, places, &args.state_dir);
+        put_right.histories(&machine, places);
+        (put_right.done, put_right.failed)
     } else {
         (Vec::new(), Vec::new())
     };

@@ -39,13 +39,7 @@ pub struct Gates {
 #[derive(Clone, Debug)]
 pub struct Conditions(Vec<Condition>);
 
-impl Conditions {
-    pub fn all(&self) -> Vec<Condition> {
-        self.0.clone()
-    }
-}
-
-pub fn conditions(text: &str) -> Result<Conditions, String> {
+fn conditions(text: &str) -> Result<Conditions, String> {
     parse(text)
         .map(Conditions)
         .map_err(|error| error.to_string())

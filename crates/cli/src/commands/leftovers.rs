@@ -7,10 +7,12 @@ use crate::places::Places;
 use jitterscope_experiment::{Note, Notes};
 use jitterscope_inject::{self as inject, Leftover, LeftoverState};
 use jitterscope_platform::Machine;
+use jitterscope_recording::watch::{EndedHistory, LeftHistory, end_left_histories, left_histories};
 use jitterscope_recording::{Ended, TakingDown};
 use jitterscope_source::Tracefs;
 use jitterscope_store::Partial;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir};
+use jitterscope_view::size_text;
 use std::path::{Path, PathBuf};
 
 /// The finished and the failed clean-ups, a phrase each.
@@ -44,6 +46,12 @@ pub fn look(machine: &Machine, places: &Places, state: &Path) -> PutRight {
         Err(error) => found
             .failed
             .push(format!("unfinished runs cannot be looked for: {error:#}")),
+    }
+    match places.runs().and_then(|runs| Ok(left_histories(&runs)?)) {
+        Ok(left) => found.done.extend(left.iter().map(history)),
+        Err(error) => found.failed.push(format!(
+            "histories of killed watches cannot be looked for: {error:#}"
+        )),
     }
     found.settings(inject::leftovers(machine).map_err(|e| e.to_string()));
     found.done.extend(
@@ -178,6 +186,31 @@ impl PutRight {
         }
     }
 
+    /// Histories of killed watches; only a person asks for that, because the next watch goes on with them.
+    pub fn histories(&mut self, machine: &Machine, places: &Places) {
+        let ended = places
+            .runs()
+            .and_then(|runs| Ok(end_left_histories(machine, &runs)?));
+        match ended {
+            Ok(ended) => {
+                for EndedHistory { left, saved } in ended {
+                    match saved {
+                        Ok(None) => self.done.push(format!("{}, removed", history(&left))),
+                        Ok(Some(run)) => self.done.push(format!(
+                            "{}, removed; what it was about to save is {}",
+                            history(&left),
+                            run.display()
+                        )),
+                        Err(why) => self.failed.push(format!("{}: {why}", history(&left))),
+                    }
+                }
+            }
+            Err(error) => self.failed.push(format!(
+                "histories of killed watches cannot be looked for: {error:#}"
+            )),
+        }
+    }
+
     fn partials(&mut self, places: &Places) {
         match places
             .runs()
@@ -203,6 +236,18 @@ impl PutRight {
                 .push(format!("unfinished runs cannot be finished: {error:#}")),
         }
     }
+}
+
+fn history(left: &LeftHistory) -> String {
+    let to_save = match left.is_to_save {
+        true => ", with a moment to save",
+        false => "",
+    };
+    format!(
+        "history of a killed watch, {} in {}{to_save} (the next watch of these CPUs goes on with it)",
+        size_text(left.bytes),
+        left.path.display()
+    )
 }
 
 fn instance(name: &str) -> String {

@@ -1,6 +1,9 @@
 //! One file for each command: arguments, wiring, exit code.
 
 mod advice;
+pub mod agent;
+mod agent_config;
+mod agent_notify;
 pub mod attach;
 pub mod audit;
 mod audit_expect;
@@ -60,6 +63,7 @@ pub mod tune;
 pub mod watch;
 pub mod watch_args;
 pub mod watch_ask;
+mod watch_metrics;
 
 use crate::exit::Exit;
 

@@ -8,6 +8,7 @@ use super::passive;
 use super::recording_args::kib;
 use super::watch_args::{WatchArgs, WatchAsk, WatchProbe};
 use super::watch_ask;
+use super::watch_metrics::{BoundMetrics, MetricsSlot};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured;
 use crate::output;
@@ -17,7 +18,7 @@ use anyhow::Context;
 use jitterscope_model::{CpuSet, Nanos, ProbeKind, SinkError};
 use jitterscope_platform::{CpuChoice, Machine, Topology};
 use jitterscope_recording::watch::{
-    ENDLESS, NoWatch, NotDecidable, Report, Watch, WatchSettings, decidable,
+    ENDLESS, NoWatch, NotDecidable, Published, Report, Watch, WatchSettings, decidable,
 };
 use jitterscope_recording::{
     Extra, Observer, Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings,
@@ -25,6 +26,8 @@ use jitterscope_recording::{
 };
 use jitterscope_store::{StoreError, check_label};
 use jitterscope_view::{cpus_text, gate_outcome, record_error, watch_moment};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The label of sections, which no list shows.
 const SECTION: &str = "section";
@@ -41,26 +44,81 @@ const TRACE_SHARE: u64 = 16;
 /// Nothing can be watched, or a running watch cannot be asked.
 pub fn run(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
     match &args.ask {
-        None => watch(args, places),
+        None => watch(args, places, None),
         Some(WatchAsk::Save(args)) => watch_ask::save(args),
         Some(WatchAsk::Status(args)) => watch_ask::status(args),
         Some(WatchAsk::Stop(args)) => watch_ask::stop(args),
     }
 }
 
-fn watch(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
-    check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
-    let machine = Machine::host();
-    let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let user1 = signals::user1_flag().context("signal handlers cannot be set")?;
-    let cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
-    let kind = kind(args, &machine, &cpus.cpus)?;
-    let threshold = args.reading.threshold;
-    let settings = settings(args, places)?;
+/// What a service adds to a watch.
+pub trait Service {
+    /// A turn of the running watch is over.
+    fn turn(&mut self, watch: &mut Watch, serving: &Serving);
+}
+
+/// What a service needs of the running watch.
+pub struct Serving {
+    pub chosen: Chosen,
+    pub metrics: MetricsSlot,
+}
+
+/// The CPUs of a watch, and how it measures them.
+#[derive(Clone)]
+pub struct Chosen {
+    pub cpus: CpuChoice,
+    pub kind: ProbeKind,
+}
+
+/// What the arguments choose on this machine.
+///
+/// # Errors
+/// A CPU does not exist, or arguments contradict one another.
+pub fn chosen(args: &WatchArgs, machine: &Machine) -> anyhow::Result<Chosen> {
+    let cpus = measured::choose(machine, args.cpus.as_ref(), "--cpus")?;
+    let kind = kind(args, machine, &cpus.cpus)?;
+    Ok(Chosen { cpus, kind })
+}
+
+/// Checks that every condition can be decided.
+///
+/// # Errors
+/// One cannot.
+pub fn decidable_all(
+    settings: &WatchSettings,
+    chosen: &Chosen,
+    args: &WatchArgs,
+) -> Result<(), UsageError> {
     for condition in &settings.conditions {
-        decidable(condition, kind, threshold)
+        decidable(&condition.condition, chosen.kind, args.reading.threshold)
             .map_err(|why: NotDecidable| UsageError(format!("--save-if {why}")))?;
     }
+    Ok(())
+}
+
+/// Watches until it is ended. `service`: what a service adds, and the flag that ends it.
+///
+/// # Errors
+/// Nothing can be watched.
+pub fn watch(
+    args: &WatchArgs,
+    places: &Places,
+    service: Option<(Box<dyn Service>, Arc<AtomicBool>)>,
+) -> anyhow::Result<Exit> {
+    let machine = Machine::host();
+    let (service, stop) = match service {
+        Some((service, stop)) => (Some(service), stop),
+        None => {
+            let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
+            (None, stop)
+        }
+    };
+    let user1 = signals::user1_flag().context("signal handlers cannot be set")?;
+    let threshold = args.reading.threshold;
+    let chosen = chosen(args, &machine)?;
+    let settings = settings(args, places)?;
+    decidable_all(&settings, &chosen, args)?;
+    let Chosen { cpus, kind } = chosen.clone();
     let quiet = args.quiet;
     let report = Box::new(move |report| tell(&report, quiet));
     let mut watch =
@@ -76,10 +134,20 @@ fn watch(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
         command_line: crate::given::given(),
     };
     let outputs = watch.outputs();
+    let metrics = MetricsSlot::new(BoundMetrics::bind(&args.metrics)?);
+    if let Some(mut service) = service {
+        let serving = Serving {
+            chosen,
+            metrics: metrics.clone(),
+        };
+        watch.attend(Box::new(move |watch| service.turn(watch, &serving)));
+    }
     let mut observer = Announcer {
         kind,
         cpus: cpus.cpus.clone(),
         quiet,
+        metrics: metrics.clone(),
+        published: watch.published(),
     };
     let outcome = match kind {
         ProbeKind::Spin => {
@@ -128,7 +196,12 @@ fn kind(args: &WatchArgs, machine: &Machine, cpus: &CpuSet) -> Result<ProbeKind,
     }
 }
 
-fn settings(args: &WatchArgs, places: &Places) -> anyhow::Result<WatchSettings> {
+/// The settings of a watch.
+///
+/// # Errors
+/// There is no folder for runs, or the label is none.
+pub fn settings(args: &WatchArgs, places: &Places) -> anyhow::Result<WatchSettings> {
+    check_label(&args.label).map_err(|error| UsageError(error.to_string()))?;
     Ok(WatchSettings {
         runs_dir: places.runs()?,
         label: args.label.clone(),
@@ -141,7 +214,11 @@ fn settings(args: &WatchArgs, places: &Places) -> anyhow::Result<WatchSettings> 
         after: args.after,
         apart: args.apart,
         daily: args.daily,
-        conditions: args.save_if.iter().flat_map(|list| list.all()).collect(),
+        conditions: args
+            .save_if
+            .iter()
+            .flat_map(|list| list.0.clone())
+            .collect(),
         over: args.over,
         actions: args.on_trigger.0.clone(),
         socket: args.socket.clone(),
@@ -188,10 +265,13 @@ struct Announcer {
     kind: ProbeKind,
     cpus: CpuSet,
     quiet: bool,
+    metrics: MetricsSlot,
+    published: Published,
 }
 
 impl Observer for Announcer {
     fn measuring(&mut self, threshold: Nanos) {
+        self.metrics.serve(&self.published);
         if !self.quiet {
             let how = match self.kind {
                 ProbeKind::Spin => "with a spinning probe",

@@ -1,13 +1,14 @@
 //! The arguments of `watch`.
 
-use super::gate::{Conditions, conditions};
 use super::measure_args::EventsArg;
 use super::recording_args::trace_buffer;
+use super::watch_metrics::MetricsAddress;
 use crate::completion;
 use crate::moment::Moment;
 use crate::reading::ReadingArgs;
 use crate::units::{duration, size, some_duration};
 use clap::{Args, Subcommand, ValueEnum};
+use jitterscope_analyze::gate::{Watched, parse_watched};
 use jitterscope_model::{CpuList, Nanos};
 use jitterscope_recording::watch::{Action, actions};
 use std::path::PathBuf;
@@ -26,6 +27,10 @@ pub enum WatchProbe {
 /// A list of actions.
 #[derive(Clone, Debug)]
 pub struct Actions(pub Vec<Action>);
+
+/// A list of conditions from one argument.
+#[derive(Clone, Debug)]
+pub struct WatchedConditions(pub Vec<Watched>);
 
 /// What another terminal asks of a running watch.
 #[derive(Subcommand, Debug)]
@@ -105,10 +110,10 @@ pub struct WatchArgs {
     /// How much to save after it
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration)]
     pub after: Nanos,
-    /// Save when one of these is met: 'max>200us, culprit(kworker)>1%'; may be repeated
-    #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
-    pub save_if: Vec<Conditions>,
-    /// Judge the conditions over this long
+    /// Save when one of these is met: 'max>200us, culprit(kworker)>1ms/s, stolen>5% over 10s'; may be repeated
+    #[arg(long, value_name = "CONDITIONS", value_parser = watched)]
+    pub save_if: Vec<WatchedConditions>,
+    /// Judge conditions without a time of their own over this long
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = over)]
     pub over: Nanos,
     /// Save when the application writes a line to this Unix socket, which the watch makes
@@ -127,6 +132,8 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", value_parser = section)]
     pub section: Option<Nanos>,
     #[command(flatten)]
+    pub metrics: MetricsArgs,
+    #[command(flatten)]
     pub reading: ReadingArgs,
     /// Name of saved runs
     #[arg(long, short, default_value = "watch", value_name = "NAME", add = completion::labels())]
@@ -140,6 +147,26 @@ pub struct WatchArgs {
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Where the metrics of a watch can be read.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricsArgs {
+    /// Serve metrics for Prometheus there: 127.0.0.1:9750, or unix:/path
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<MetricsAddress>,
+    /// Let other machines read them, if ADDRESS is not this machine's own
+    #[arg(long, requires = "metrics")]
+    pub metrics_open: bool,
+    /// Write metrics to this file for node_exporter: /var/lib/node_exporter/jitterscope.prom
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub metrics_file: Option<PathBuf>,
+}
+
+fn watched(text: &str) -> Result<WatchedConditions, String> {
+    parse_watched(text)
+        .map(WatchedConditions)
+        .map_err(|error| error.to_string())
 }
 
 fn actions_of(list: &str) -> Result<Actions, String> {

@@ -4,7 +4,7 @@ use super::watch_args::{OneArgs, SaveArgs, StatusArgs};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use anyhow::Context;
-use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_model::{SCHEMA_VERSION, visible};
 use jitterscope_platform::Machine;
 use jitterscope_recording::watch::{Reply, Request, WatchStatus, ask, running};
 use jitterscope_view::watch_status;
@@ -22,6 +22,17 @@ const UNTIL_SAVED: Duration = Duration::from_secs(900);
 pub struct Watches {
     schema_version: u32,
     watches: Vec<WatchStatus>,
+    /// Watches whose process does not answer: it is stopped, or busy for long.
+    silent: Vec<SilentWatch>,
+}
+
+/// A watch that does not answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SilentWatch {
+    /// Its first CPU.
+    pub first_cpu: Option<u32>,
+    pub socket: PathBuf,
+    pub why: String,
 }
 
 /// Runs `watch save`.
@@ -65,16 +76,30 @@ pub fn save(args: &SaveArgs) -> anyhow::Result<Exit> {
 /// # Errors
 /// No watch runs, or it does not answer.
 pub fn status(args: &StatusArgs) -> anyhow::Result<Exit> {
-    let all = all(&args.one)?;
+    let Found {
+        answering: all,
+        silent,
+    } = all(&args.one)?;
     if args.json {
         let all = Watches {
             schema_version: SCHEMA_VERSION,
             watches: all.into_iter().map(|(_, status)| status).collect(),
+            silent,
         };
         output::result(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
         for (_, status) in &all {
             output::result(&watch_status(status))?;
+        }
+        for of in &silent {
+            let cpu = of
+                .first_cpu
+                .map(|cpu| format!("CPU {cpu} "))
+                .unwrap_or_default();
+            output::result(&format!(
+                "watch     {cpu}does not answer: {}\n",
+                visible(&of.why)
+            ))?;
         }
     }
     Ok(Exit::Ok)
@@ -107,31 +132,69 @@ fn reply(socket: &Path, request: &Request, patience: Duration) -> anyhow::Result
         .context("the watch gives an answer that this version does not know")
 }
 
-/// The running watches that are meant, with their states.
-fn all(args: &OneArgs) -> anyhow::Result<Vec<(PathBuf, WatchStatus)>> {
-    let mut found = Vec::new();
-    for socket in running(&Machine::host())? {
-        if let Reply::Status(status) = reply(&socket, &Request::Status, PATIENCE)? {
-            found.push((socket, *status));
-        }
+/// Running watches.
+struct Found {
+    /// Their sockets and states.
+    answering: Vec<(PathBuf, WatchStatus)>,
+    silent: Vec<SilentWatch>,
+}
+
+/// The running watches that are meant.
+fn all(args: &OneArgs) -> anyhow::Result<Found> {
+    let sockets = running(&Machine::host())?;
+    // They are asked at the same time: each may let us wait.
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let ask = |socket: &PathBuf| {
+            let socket = socket.clone();
+            scope.spawn(move || reply(&socket, &Request::Status, PATIENCE))
+        };
+        let asked: Vec<_> = sockets.iter().map(ask).collect();
+        asked
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect()
+    });
+    let (mut found, mut silent) = (Vec::new(), Vec::new());
+    for (socket, answer) in sockets.into_iter().zip(answers) {
+        let why = match answer {
+            Ok(Ok(Reply::Status(status))) => {
+                found.push((socket, *status));
+                continue;
+            }
+            Ok(Ok(_)) => "it gives an answer that this version does not know".to_owned(),
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(_) => "the question failed; this is a bug".to_owned(),
+        };
+        silent.push(SilentWatch {
+            first_cpu: first_cpu(&socket),
+            socket,
+            why,
+        });
     }
     if let Some(cpu) = args.cpu {
         let cpu = jitterscope_model::CpuId(cpu);
         found.retain(|(_, status)| status.cpus.contains(cpu));
+        silent.retain(|of| of.first_cpu == Some(cpu.0));
     }
-    match found.is_empty() {
+    match found.is_empty() && silent.is_empty() {
         true => anyhow::bail!(
             "no watch runs{}",
             args.cpu
                 .map_or_else(String::new, |cpu| format!(" on CPU {cpu}"))
         ),
-        false => Ok(found),
+        false => Ok(Found {
+            answering: found,
+            silent,
+        }),
     }
 }
 
 /// The only watch that is meant.
 fn the_one(args: &OneArgs) -> anyhow::Result<(PathBuf, WatchStatus)> {
-    let mut all = all(args)?;
+    let Found {
+        answering: mut all,
+        silent,
+    } = all(args)?;
     if all.len() > 1 {
         let cpus: Vec<String> = all.iter().map(|(_, of)| of.cpus.to_string()).collect();
         return Err(UsageError(format!(
@@ -140,5 +203,19 @@ fn the_one(args: &OneArgs) -> anyhow::Result<(PathBuf, WatchStatus)> {
         ))
         .into());
     }
-    all.pop().context("no watch runs")
+    match (all.pop(), silent.first()) {
+        (Some(one), _) => Ok(one),
+        (None, Some(silent)) => anyhow::bail!("the watch does not answer: {}", silent.why),
+        (None, None) => anyhow::bail!("no watch runs"),
+    }
+}
+
+/// The first CPU of a watch, by the name of its socket.
+fn first_cpu(socket: &Path) -> Option<u32> {
+    socket
+        .file_name()?
+        .to_str()?
+        .strip_prefix("cpu")?
+        .parse()
+        .ok()
 }

@@ -3,6 +3,7 @@
 use super::{Profile, ProfileOption, load};
 use crate::args::{Cli, PROBES};
 use crate::exit::UsageError;
+use crate::toml_options;
 use clap::{CommandFactory, Parser};
 use std::ffi::{OsStr, OsString};
 
@@ -81,10 +82,7 @@ fn settings(profile: &Profile) -> Vec<ProfileOption> {
 }
 
 fn argument(option: &ProfileOption) -> OsString {
-    match &option.value {
-        Some(value) => format!("--{}={value}", option.name).into(),
-        None => format!("--{}", option.name).into(),
-    }
+    toml_options::argument(&option.name, option.value.as_deref()).into()
 }
 
 /// Parses an option of a profile alone.
@@ -92,11 +90,7 @@ fn check(profile: &Profile, option: &ProfileOption) -> Result<(), String> {
     let line = ["jitterscope", "record", &profile.probe].map(OsString::from);
     match Cli::try_parse_from(line.into_iter().chain([argument(option)])) {
         Ok(_) => Ok(()),
-        Err(error) => {
-            let said = error.to_string();
-            let first = said.lines().next().unwrap_or_default();
-            Err(first.trim_start_matches("error: ").to_owned())
-        }
+        Err(error) => Err(toml_options::first_line(&error)),
     }
 }
 

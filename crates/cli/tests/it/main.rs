@@ -21,6 +21,7 @@ mod support;
 #[path = "../hostile/terminal.rs"]
 mod terminal;
 
+mod agent;
 mod attach;
 mod cast;
 mod clocks;
@@ -68,3 +69,5 @@ mod truth;
 mod tune;
 mod walk;
 mod watch;
+mod watch_left;
+mod watch_metrics;

@@ -16,23 +16,30 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const THIEF: &str = "wt-thief";
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const THIEF: &str = "wt-thief";
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// A running watch and what it says.
-struct Watching {
-    child: Child,
+pub(crate) struct Watching {
+    pub(crate) child: Child,
     lines: Receiver<String>,
 }
 
 impl Watching {
     /// Starts it with the words of a line.
-    fn start(runs: &Path, line: &str) -> Watching {
-        let mut child = Command::new(program())
+    pub(crate) fn start(runs: &Path, line: &str) -> Watching {
+        let mut command = Command::new(program());
+        command
             .env("JITTERSCOPE_RUNS", runs)
             .arg("watch")
-            .args(line.split_whitespace())
+            .args(line.split_whitespace());
+        Watching::run(command)
+    }
+
+    /// Starts a command that watches.
+    pub(crate) fn run(mut command: Command) -> Watching {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -51,7 +58,7 @@ impl Watching {
     }
 
     /// Waits for a line with this text.
-    fn says(&self, text: &str) -> String {
+    pub(crate) fn says(&self, text: &str) -> String {
         let until = Instant::now() + PATIENCE;
         let mut heard = Vec::new();
         while let Ok(line) = self
@@ -67,7 +74,7 @@ impl Watching {
     }
 
     /// Waits for a saved run.
-    fn saves(&self) -> PathBuf {
+    pub(crate) fn saves(&self) -> PathBuf {
         let line = self.says("saved /");
         line.split_once("saved ").unwrap().1.into()
     }
@@ -81,13 +88,13 @@ impl Watching {
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status();
         assert!(sent.unwrap().success());
     }
 
-    fn ends(mut self) -> ExitStatus {
+    pub(crate) fn ends(mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -107,7 +114,7 @@ impl Drop for Watching {
 }
 
 /// A program of the thief's name: it takes a CPU from all threads of the fair class for more than half of this time.
-fn steal(dir: &Path, cpu: u32, time: Duration) {
+pub(crate) fn steal(dir: &Path, cpu: u32, time: Duration) {
     let program = dir.join(THIEF);
     if !program.exists() {
         std::fs::copy("/bin/sh", &program).unwrap();
@@ -141,14 +148,14 @@ fn report(runs: &Path, run: &Path) -> Value {
     ))
 }
 
-fn status(runs: &Path) -> Value {
+pub(crate) fn status(runs: &Path) -> Value {
     let all = json(&jitterscope(runs, &["watch", "status", "--json"]));
     conforms("watch-status", &all);
     all["watches"][0].clone()
 }
 
 /// A run has its moment, the seconds before it, and every interval without a gap.
-fn holds(run: &Path, by: AskedBy, before: u64) -> RunReader {
+pub(crate) fn holds(run: &Path, by: AskedBy, before: u64) -> RunReader {
     let reader = RunReader::open(run).unwrap();
     let manifest = reader.manifest();
     let moment = manifest.moment.clone().unwrap();
@@ -334,51 +341,6 @@ fn the_history_stays_within_its_limits_and_watched_cpus_need_no_probe() {
         .filter(|entry| entry.path().join("manifest.json").exists())
         .collect();
     assert!(runs.is_empty(), "{runs:?}");
-}
-
-#[test]
-fn what_a_killed_watch_was_about_to_save_is_saved_by_the_next_one() {
-    let _turn = turn();
-    if !can_trace() {
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let cpu = highest_cpu().to_string();
-    let socket = dir.path().join("app");
-    let args = format!(
-        "--cpus {cpu} --probe spin --section 2s --before 3s \
-         --after 30s --keep 2m --socket {}",
-        socket.display()
-    );
-    let watch = Watching::start(dir.path(), &args);
-    watch.says("watching CPU");
-    std::thread::sleep(Duration::from_secs(5));
-    UnixStream::connect(&socket)
-        .unwrap()
-        .write_all(b"it happened\n")
-        .unwrap();
-    watch.says("it happened");
-    std::thread::sleep(Duration::from_secs(3));
-    let pid = watch.child.id();
-    watch.signal("KILL");
-    watch.ends();
-    assert!(instances_of(pid) > 0, "killed, it left them");
-    let next = Watching::start(dir.path(), &args);
-    let run = next.saves();
-    next.says("watching CPU");
-    assert_eq!(instances_of(pid), 0, "the next start removes them");
-    let reader = holds(&run, AskedBy::Application, 3 * SECOND);
-    let manifest = reader.manifest();
-    assert_eq!(manifest.moment.clone().unwrap().text, "it happened");
-    let after = manifest.clock_end.realtime_ns - manifest.moment.clone().unwrap().realtime_ns;
-    assert!(after > 2 * SECOND, "{after} ns until it was killed");
-    // What it kept is still history.
-    let reaches = status(dir.path())["history"]["reaches_ns"]
-        .as_u64()
-        .unwrap();
-    assert!(reaches > 6 * SECOND, "{reaches}");
-    next.signal("TERM");
-    assert!(next.ends().success());
 }
 
 #[test]

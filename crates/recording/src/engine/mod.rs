@@ -275,6 +275,9 @@ fn measure<'s, T: Target>(
         let next = match &mut sections {
             Some(sections) if !stage.interrupted => {
                 let marks = running.events().map(KernelEvents::take_marks);
+                if sections.wants_sources() {
+                    sections.sources(&running.sources());
+                }
                 sections.turn(clock::now(stage.clock.kind), &marks.unwrap_or_default())
             }
             _ => Next::GoOn,

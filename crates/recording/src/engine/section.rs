@@ -18,6 +18,14 @@ pub(crate) trait Sections {
     /// The measurement begins; `manifest` is what is known of the first section.
     fn begun(&mut self, manifest: &RunManifest);
 
+    /// Whether it wants to know now what the sources lost so far.
+    fn wants_sources(&self) -> bool {
+        false
+    }
+
+    /// The sources, with what they lost since the beginning of the measurement.
+    fn sources(&mut self, _sources: &[SourceReport]) {}
+
     /// A turn of the drain is over. `marks`: what was written into the trace since the last one.
     fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next;
 

@@ -85,48 +85,16 @@ impl Listener {
     /// of a process that has ended.
     ///
     /// # Errors
-    /// Another user could change the folder, something else is there, or the path is too long for a socket.
+    /// As [`bind_trusted`].
     pub(super) fn make(path: &Path) -> Result<Listener, SocketError> {
+        let listener = bind_trusted(path)?;
         let io = |source| SocketError::Io {
             path: path.to_path_buf(),
             source,
         };
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let name = path
-            .file_name()
-            .ok_or_else(|| io(ErrorKind::InvalidInput.into()))?;
-        let held = HeldDir::trusted(folder)?;
-        match path.symlink_metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(io(error)),
-            Ok(of) if !of.file_type().is_socket() => {
-                return Err(SocketError::Taken {
-                    path: path.to_path_buf(),
-                });
-            }
-            Ok(_) => match UnixStream::connect(path) {
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                    held.remove_file(name)?;
-                }
-                Err(error) => return Err(io(error)),
-                Ok(_) => {
-                    return Err(SocketError::InUse {
-                        path: path.to_path_buf(),
-                    });
-                }
-            },
-        }
-        // In a folder of its own, nobody else can connect before its mode is set.
-        let inner = format!(".jitterscope-{}", std::process::id());
-        let _ = held.remove_tree(&inner);
-        held.make_dir(&inner)?;
-        let bound = bind(&folder.join(&inner).join("s"), path);
-        let _ = held.remove_tree(&inner);
+        listener.set_nonblocking(true).map_err(io)?;
         Ok(Listener {
-            listener: bound.map_err(io)?,
+            listener,
             path: path.to_path_buf(),
             clients: Vec::new(),
         })
@@ -232,9 +200,55 @@ impl Client {
     }
 }
 
+/// Binds a socket that only this user can connect to, in a folder that no other user can change. Replaces the socket of a
+/// process that has ended.
+///
+/// # Errors
+/// Another user could change the folder, something else is there, or the path is too long for a socket.
+pub fn bind_trusted(path: &Path) -> Result<UnixListener, SocketError> {
+    let io = |source| SocketError::Io {
+        path: path.to_path_buf(),
+        source,
+    };
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let name = path
+        .file_name()
+        .ok_or_else(|| io(ErrorKind::InvalidInput.into()))?;
+    let held = HeldDir::trusted(folder)?;
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(io(error)),
+        Ok(of) if !of.file_type().is_socket() => {
+            return Err(SocketError::Taken {
+                path: path.to_path_buf(),
+            });
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                held.remove_file(name)?;
+            }
+            Err(error) => return Err(io(error)),
+            Ok(_) => {
+                return Err(SocketError::InUse {
+                    path: path.to_path_buf(),
+                });
+            }
+        },
+    }
+    // In a folder of its own, nobody else can connect before its mode is set.
+    let inner = format!(".jitterscope-{}", std::process::id());
+    let _ = held.remove_tree(&inner);
+    held.make_dir(&inner)?;
+    let bound = bind(&folder.join(&inner).join("s"), path);
+    let _ = held.remove_tree(&inner);
+    bound.map_err(io)
+}
+
 fn bind(at: &Path, path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(at)?;
-    listener.set_nonblocking(true)?;
     std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(at, path)?;
     Ok(listener)

@@ -12,14 +12,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The folder of all histories, below the folder of runs. Its name is hidden, so no list of runs shows it.
-const HISTORIES: &str = ".watch";
+pub(super) const HISTORIES: &str = ".watch";
 /// The moment that is to be saved, so that the next start saves it if this process is killed.
-const PENDING: &str = "pending.json";
+pub(super) const PENDING: &str = "pending.json";
 const PENDING_PARTIAL: &str = ".pending.json";
 /// The folder in which a run is made out of sections.
 const WORKSHOP: &str = "saving";
 /// The boot of the history: the measuring clock starts anew with each.
 const BOOT: &str = "boot";
+/// When the moments of the last day were saved, nanoseconds since the epoch: the daily cap outlives the process.
+const DAILY: &str = "daily.json";
+const DAILY_PARTIAL: &str = ".daily.json";
+/// How many of these are kept: the file stays below [`LARGEST`].
+const MOST_DAILY: usize = 3000;
 /// How the name of a section begins while it is written.
 const PARTIAL: &str = ".partial-";
 /// The largest accepted file of these, bytes.
@@ -123,11 +128,20 @@ impl Chain {
 #[derive(Debug, Default)]
 pub(super) struct Left {
     /// What a killed one was about to save.
-    pub(super) pending: Option<Pending>,
+    pub(super) pending: Option<Noted>,
+    /// When moments were saved lately, nanoseconds since the epoch.
+    pub(super) daily: Vec<u64>,
     /// What could not be put right, a phrase each.
     pub(super) failed: Vec<String>,
     /// Whether the machine was started anew since: then the history ends with the pending save.
     pub(super) earlier_boot: bool,
+}
+
+/// What is to be saved, and the label of its run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Noted {
+    pub(super) label: String,
+    pub(super) pending: Pending,
 }
 
 /// The folder of a history.
@@ -153,6 +167,7 @@ impl History {
         let folder = HeldDir::trusted_or_made(&path).map_err(folder_error)?;
         let mut left = Left {
             pending: read(&folder, PENDING),
+            daily: read(&folder, DAILY).unwrap_or_default(),
             ..Left::default()
         };
         for (partial, ended) in finish_killed(&path)? {
@@ -222,8 +237,21 @@ impl History {
     ///
     /// # Errors
     /// The disk is full or fails.
-    pub(super) fn note(&self, pending: &Pending) -> Result<(), AccessError> {
-        write(&self.folder, PENDING, PENDING_PARTIAL, pending)
+    pub(super) fn note(&self, pending: &Pending, label: &str) -> Result<(), AccessError> {
+        let noted = Noted {
+            label: label.to_owned(),
+            pending: pending.clone(),
+        };
+        write(&self.folder, PENDING, PENDING_PARTIAL, &noted)
+    }
+
+    /// Notes when the moments of the last day were saved, oldest first.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    pub(super) fn note_daily(&self, saved: &[u64]) -> Result<(), AccessError> {
+        let newest = &saved[saved.len().saturating_sub(MOST_DAILY)..];
+        write(&self.folder, DAILY, DAILY_PARTIAL, &newest)
     }
 
     /// The save is over.

@@ -7,7 +7,7 @@ use super::triggers::Asked;
 use hdrhistogram::Histogram;
 use jitterscope_analyze::SummaryBuilder;
 use jitterscope_analyze::gate::{
-    Condition, GateReason, GateResult, GateValue, GateVerdict, Limit, Quantity, evaluate,
+    Condition, GateReason, GateResult, GateValue, GateVerdict, Limit, Quantity, Watched, evaluate,
 };
 use jitterscope_model::{
     AskedBy, AttributedStall, ClockReading, CpuId, Delivery, Nanos, ProbeKind, ProbeResult, Row,
@@ -15,7 +15,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::clock;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Stalls that one stretch may have before it is judged early: bounds the memory.
 const MOST: usize = 1 << 16;
@@ -108,54 +108,131 @@ pub(super) enum Judged {
 
 /// Judges stretches of rows, as an output of the recording.
 pub(super) struct Judge {
-    conditions: Vec<Condition>,
-    over: Nanos,
+    rules: Rules,
+    /// The conditions by time, as of this number of changes.
+    stretches: Vec<Stretch>,
+    changes: Option<u64>,
     /// What is known of the recording, once it has begun.
     manifest: Arc<OnceLock<RunManifest>>,
     tell: Sender<Judged>,
     /// The conditions that were once undecided.
     undecided: Vec<String>,
+}
+
+/// The conditions, which may change while they are judged.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules(Arc<Mutex<RuleSet>>);
+
+#[derive(Debug, Default)]
+struct RuleSet {
+    changes: u64,
+    conditions: Vec<Watched>,
+    over: Nanos,
+}
+
+impl Rules {
+    /// Judges these conditions from now on; those without a time of their own over `over`.
+    pub(super) fn set(&self, conditions: Vec<Watched>, over: Nanos) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = RuleSet {
+            changes: held.changes + 1,
+            conditions,
+            over,
+        };
+    }
+
+    /// The conditions by time, if they are not those of this number of changes.
+    fn if_changed(&self, known: Option<u64>) -> Option<(u64, Vec<Stretch>)> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known == Some(held.changes) {
+            return None;
+        }
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for watched in &held.conditions {
+            let over = watched.over.unwrap_or(held.over);
+            let known = stretches.iter_mut().find(|of| of.over == over);
+            match known {
+                Some(stretch) => stretch.conditions.push(watched.clone()),
+                None => stretches.push(Stretch {
+                    over,
+                    conditions: vec![watched.clone()],
+                    from: Ticks(0),
+                    stalls: Vec::new(),
+                }),
+            }
+        }
+        Some((held.changes, stretches))
+    }
+}
+
+/// The rows of a stretch of time so far, and what is judged on them.
+struct Stretch {
+    over: Nanos,
+    conditions: Vec<Watched>,
     from: Ticks,
     stalls: Vec<AttributedStall>,
 }
 
 impl Judge {
     pub(super) fn new(
-        conditions: Vec<Condition>,
-        over: Nanos,
+        rules: Rules,
         manifest: Arc<OnceLock<RunManifest>>,
         tell: Sender<Judged>,
     ) -> Judge {
         Judge {
-            conditions,
-            over,
+            rules,
+            stretches: Vec::new(),
+            changes: None,
             manifest,
             tell,
             undecided: Vec::new(),
-            from: Ticks(0),
-            stalls: Vec::new(),
         }
     }
 
-    /// Judges what has been gathered, if enough time has passed.
+    /// Judges what has been gathered, where enough time has passed.
     fn judge(&mut self) {
+        let mut stretches = std::mem::take(&mut self.stretches);
+        for stretch in &mut stretches {
+            self.judge_stretch(stretch);
+        }
+        self.stretches = stretches;
+    }
+
+    /// Takes over other conditions.
+    fn look_at_rules(&mut self) {
+        if let Some((changes, stretches)) = self.rules.if_changed(self.changes) {
+            self.changes = Some(changes);
+            self.stretches = stretches;
+        }
+    }
+
+    fn judge_stretch(&mut self, stretch: &mut Stretch) {
         let held = Arc::clone(&self.manifest);
         let Some(manifest) = held.get() else {
             return;
         };
         let rate = manifest.rate;
         let to = clock::now(manifest.clock);
-        if self.from == Ticks(0) {
-            self.from = to;
+        if stretch.from == Ticks(0) {
+            stretch.from = to;
             return;
         }
-        let is_full = self.stalls.len() >= MOST;
-        if !is_full && rate.nanos(to.since(self.from)) < self.over {
+        let is_full = stretch.stalls.len() >= MOST;
+        if !is_full && rate.nanos(to.since(stretch.from)) < stretch.over {
             return;
         }
-        let from = std::mem::replace(&mut self.from, to);
-        let stalls = std::mem::take(&mut self.stalls);
-        let results = judged(&self.conditions, manifest, (from, to), &stalls);
+        let from = std::mem::replace(&mut stretch.from, to);
+        let stalls = std::mem::take(&mut stretch.stalls);
+        let conditions: Vec<Condition> = stretch
+            .conditions
+            .iter()
+            .map(|of| of.condition.clone())
+            .collect();
+        let mut results = judged(&conditions, manifest, (from, to), &stalls);
+        // As the user wrote them.
+        for (result, watched) in results.iter_mut().zip(&stretch.conditions) {
+            result.condition = watched.to_string();
+        }
         self.tell_undecided(&results);
         // The worst stall is the moment, if there is one.
         let worst = stalls
@@ -295,14 +372,19 @@ fn in_words(result: &GateResult) -> String {
 
 impl Sink for Judge {
     fn begin(&mut self, _facts: &RunFacts) -> Result<(), SinkError> {
+        self.look_at_rules();
         Ok(())
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
         for row in batch {
             if let Row::Stall(stall, attribution) = row {
-                self.stalls.push((**stall, attribution.cloned()));
-                if self.stalls.len() >= MOST {
+                let mut is_full = false;
+                for stretch in &mut self.stretches {
+                    stretch.stalls.push((**stall, attribution.cloned()));
+                    is_full |= stretch.stalls.len() >= MOST;
+                }
+                if is_full {
                     self.judge();
                 }
             }
@@ -315,6 +397,7 @@ impl Sink for Judge {
     }
 
     fn tick(&mut self) -> Result<u64, SinkError> {
+        self.look_at_rules();
         self.judge();
         Ok(0)
     }

@@ -6,14 +6,18 @@ use super::hours::newest;
 use super::judge::Judged;
 use super::running::Watch;
 use super::status::{HistoryStatus, Reply, WatchStatus, own_cpu_time};
-use super::triggers::{Answer, Asked, TriggerCounts, tidy};
+use super::triggers::{Answer, Asked, DAY, TriggerCounts, tidy};
+use super::worker::Follow;
 use jitterscope_model::{AskedBy, Nanos, Ticks};
 use jitterscope_platform as platform;
 use jitterscope_source::Mark;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Hours that the status shows.
 const SHOWN_HOURS: usize = 24;
+/// How often the state is told to other threads.
+const EVERY: Duration = Duration::from_secs(1);
 
 impl Watch {
     /// Takes a request. `client` waits for the run.
@@ -33,10 +37,22 @@ impl Watch {
         let Some(pending) = begun.triggers.pending().filter(|_| is_new).cloned() else {
             return;
         };
-        begun.worker.begin(pending.moment.clone());
+        let follow = Follow {
+            actions: self.settings.actions.clone(),
+            label: self.settings.label.clone(),
+        };
+        begun.worker.begin(pending.moment.clone(), follow);
         (self.report)(Report::Triggered(pending.moment.clone()));
-        if let Err(error) = self.history.note(&pending) {
+        if let Err(error) = self.history.note(&pending, &self.settings.label) {
             self.trouble(format!("what is to be saved cannot be noted: {error}"));
+        }
+        if pending.moment.by != AskedBy::Person {
+            let now = realtime_ns();
+            self.daily.retain(|at| now.saturating_sub(*at) < DAY.0);
+            self.daily.push(now);
+            if let Err(error) = self.history.note_daily(&self.daily) {
+                self.trouble(format!("the daily cap cannot be noted: {error}"));
+            }
         }
     }
 
@@ -140,7 +156,28 @@ impl Watch {
         })
     }
 
-    fn status(&self, now: Ticks) -> WatchStatus {
+    /// Tells other threads the state, at most once a second.
+    pub(super) fn publish(&mut self, now: Ticks) {
+        if self.told.is_some_and(|told| told.elapsed() < EVERY) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        // Two readings at different moments: the difference must not fall.
+        self.cpu_time_ns = self.cpu_time_ns.max(own_cpu_time(&self.machine));
+        let status = self.state(now);
+        self.published.tell(status);
+    }
+
+    fn status(&mut self, now: Ticks) -> WatchStatus {
+        self.cpu_time_ns = self.cpu_time_ns.max(own_cpu_time(&self.machine));
+        WatchStatus {
+            hours: newest(self.history.path(), SHOWN_HOURS),
+            ..self.state(now)
+        }
+    }
+
+    /// The state without its hours.
+    fn state(&self, now: Ticks) -> WatchStatus {
         let begun = self.begun.as_ref();
         let manifest = self.manifest.get();
         let oldest = self.history.chain.first().map(|of| of.from);
@@ -161,12 +198,14 @@ impl Watch {
                 dropped_for_room: self.dropped_for_room,
             },
             triggers: begun.map_or_else(TriggerCounts::default, |of| of.triggers.counts()),
+            saved_runs: self.saved_runs,
+            lost: self.lost.clone(),
             undecided: self.undecided.clone(),
             saved: self.saved.clone(),
-            cpu_time_ns: own_cpu_time(&self.machine),
+            cpu_time_ns: self.cpu_time_ns,
             rss_bytes: platform::resident_bytes(),
             trouble: self.trouble.clone(),
-            hours: newest(self.history.path(), SHOWN_HOURS),
+            hours: Vec::new(),
         }
     }
 }

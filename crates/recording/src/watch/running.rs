@@ -1,20 +1,23 @@
 //! A running watch: gathers requests, divides the recording into sections, and has moments saved.
 
 use super::control::{Listener, control};
-use super::cut::{CutError, Destination, Window, cut};
+use super::cut::Window;
 use super::history::{Bounds, History, name_of};
 use super::hours::HourlySums;
-use super::judge::{Judge, Judged};
+use super::judge::{Judge, Judged, Rules};
+use super::left::{boot_id, save_noted};
+use super::published::Published;
 use super::settings::{RESERVED, WatchSettings};
-use super::status::Reply;
-use super::triggers::{Limits, Pending, Triggers};
+use super::status::{LostRecords, Reply};
+use super::totals::TotalsSink;
+use super::triggers::{Limits, Triggers};
 use super::worker::{Done, Errand, Worker};
 use super::{NoWatch, Report};
 use crate::engine::{Next, Output, SectionEnd, Sections};
-use jitterscope_model::{CpuSet, Nanos, RunManifest, TickRate, Ticks};
+use jitterscope_model::{CpuSet, Nanos, RunManifest, SourceReport, TickRate, Ticks};
 use jitterscope_platform::{CpuClaim, Machine};
 use jitterscope_source::Mark;
-use jitterscope_store::{RunReader, list_own, remove};
+use jitterscope_store::remove;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -29,7 +32,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const SHORTEST: Nanos = Nanos(1_000_000_000);
 /// The share of the disk's limit that one section may take.
 const SHARE: u64 = 8;
-const DAY: Nanos = Nanos(86_400_000_000_000);
+
+/// Called in every turn of a running watch, about twenty times a second.
+pub type Attend = Box<dyn FnMut(&mut Watch)>;
 
 /// A watch, before its recording and during it.
 pub struct Watch {
@@ -56,6 +61,17 @@ pub struct Watch {
     pub(super) dropped_for_room: u64,
     pub(super) trouble: Option<String>,
     pub(super) looked: Instant,
+    /// What other threads are shown, and when they were last told.
+    pub(super) published: Published,
+    pub(super) told: Option<Instant>,
+    pub(super) cpu_time_ns: u64,
+    pub(super) saved_runs: u64,
+    pub(super) lost: Vec<LostRecords>,
+    asked_sources: Instant,
+    /// When moments of the last day were saved, nanoseconds since the epoch, oldest first.
+    pub(super) daily: Vec<u64>,
+    rules: Rules,
+    attend: Option<Attend>,
     _claim: CpuClaim,
 }
 
@@ -88,25 +104,10 @@ impl Watch {
         signal: Arc<AtomicBool>,
         mut report: Box<dyn FnMut(Report)>,
     ) -> Result<Watch, NoWatch> {
-        let least = settings.least_disk(cpus.len());
-        if settings.disk < least {
-            return Err(NoWatch::Disk {
-                given: settings.disk,
-                least,
-            });
-        }
-        let reach = settings.before + settings.after + settings.section;
-        if settings.keep < reach {
-            return Err(NoWatch::Keep {
-                given: settings.keep,
-                least: reach,
-            });
-        }
+        settings.check(cpus.len())?;
         let claim = CpuClaim::take_to_watch(machine, cpus)?;
-        let boot = machine
-            .read("/proc/sys/kernel/random/boot_id")
-            .unwrap_or_default();
-        let (mut history, left) = History::open(&settings.runs_dir, &name_of(cpus), boot.trim())?;
+        let boot = boot_id(machine);
+        let (mut history, left) = History::open(&settings.runs_dir, &name_of(cpus), &boot)?;
         for what in &left.failed {
             report(Report::Trouble(what.clone()));
         }
@@ -114,8 +115,8 @@ impl Watch {
         let application = settings.socket.as_deref().map(Listener::make);
         let application = application.transpose().map_err(NoWatch::Socket)?;
         let mut saved = Vec::new();
-        if let Some(pending) = left.pending {
-            match save_left(&history, &settings, &pending) {
+        if let Some(noted) = left.pending {
+            match save_noted(&history, &settings.runs_dir, &noted) {
                 Ok(run) => {
                     report(Report::Saved(run.clone()));
                     saved.push(run);
@@ -148,6 +149,15 @@ impl Watch {
             dropped_for_room: 0,
             trouble: None,
             looked: Instant::now(),
+            published: Published::default(),
+            told: None,
+            cpu_time_ns: 0,
+            saved_runs: 0,
+            lost: Vec::new(),
+            asked_sources: Instant::now(),
+            daily: left.daily,
+            rules: Rules::default(),
+            attend: None,
             settings,
             _claim: claim,
         })
@@ -159,23 +169,62 @@ impl Watch {
         self.history.path()
     }
 
+    /// What the watch shows of itself, for metrics.
+    #[must_use]
+    pub fn published(&self) -> Published {
+        self.published.clone()
+    }
+
     /// The outputs that the recording needs besides its sections.
     #[must_use]
     pub fn outputs<'a>(&self) -> Vec<Output<'a>> {
         let history = self.history.path().to_path_buf();
-        let mut outputs = vec![Output::new("hourly sums", move || {
-            Ok(Box::new(HourlySums::new(&history)))
-        })];
-        if !self.settings.conditions.is_empty() {
-            let judge = Judge::new(
-                self.settings.conditions.clone(),
-                self.settings.over,
-                Arc::clone(&self.manifest),
-                self.judged.0.clone(),
-            );
-            outputs.push(Output::new("--save-if", move || Ok(Box::new(judge))));
-        }
+        let totals = self.published.totals.clone();
+        let mut outputs = vec![
+            Output::new("hourly sums", move || {
+                Ok(Box::new(HourlySums::new(&history)))
+            }),
+            Output::new("sums for metrics", move || {
+                Ok(Box::new(TotalsSink::new(totals)))
+            }),
+        ];
+        self.set_rules();
+        let judge = Judge::new(
+            self.rules.clone(),
+            Arc::clone(&self.manifest),
+            self.judged.0.clone(),
+        );
+        outputs.push(Output::new("--save-if", move || Ok(Box::new(judge))));
         outputs
+    }
+
+    fn set_rules(&self) {
+        let settings = &self.settings;
+        self.rules.set(settings.conditions.clone(), settings.over);
+    }
+
+    /// Has `attend` called in every turn.
+    pub fn attend(&mut self, attend: Attend) {
+        self.attend = Some(attend);
+    }
+
+    /// Goes on with other conditions, actions and limits. The folder of saved runs and the socket stay.
+    ///
+    /// # Errors
+    /// The limits do not fit; then nothing has changed.
+    pub fn change(&mut self, settings: WatchSettings) -> Result<(), NoWatch> {
+        settings.check(self.cpus.len())?;
+        self.settings = WatchSettings {
+            runs_dir: std::mem::take(&mut self.settings.runs_dir),
+            socket: self.settings.socket.take(),
+            ..settings
+        };
+        self.set_rules();
+        self.undecided.clear();
+        if let Some(begun) = &mut self.begun {
+            begun.triggers.limit(Limits::of(&self.settings, begun.rate));
+        }
+        Ok(())
     }
 
     pub(super) fn trouble(&mut self, what: String) {
@@ -256,6 +305,9 @@ impl Watch {
                 self.saved.remove(0);
             }
             self.saved.push(run.clone());
+            self.saved_runs += 1;
+            // Shown at once.
+            self.told = None;
             (self.report)(Report::Saved(run));
         }
         if let Some(why) = done.failed {
@@ -334,25 +386,21 @@ impl Watch {
 impl Sections for Watch {
     fn begun(&mut self, manifest: &RunManifest) {
         let rate = manifest.rate;
-        let limits = Limits {
-            before: rate.ticks(self.settings.before),
-            after: rate.ticks(self.settings.after),
-            apart: rate.ticks(self.settings.apart),
-            day: rate.ticks(DAY),
-            daily: usize::try_from(self.settings.daily).unwrap_or(usize::MAX),
-        };
+        let mut triggers = Triggers::new(Limits::of(&self.settings, rate));
+        let here = manifest.clock_start;
+        let ago = |at: &u64| rate.ticks(Nanos(here.realtime_ns.saturating_sub(*at)));
+        let ago: Vec<Ticks> = self.daily.iter().map(ago).collect();
+        triggers.remember(here.ticks, &ago);
         let errand = Errand {
             machine: self.machine.clone(),
-            actions: self.settings.actions.clone(),
             workshop: self.history.workshop(),
             runs: self.settings.runs_dir.clone(),
-            label: self.settings.label.clone(),
         };
         match Worker::start(errand) {
             Ok(worker) => {
                 self.begun = Some(Begun {
                     rate,
-                    triggers: Triggers::new(limits),
+                    triggers,
                     worker,
                     section: manifest.clock_start.ticks,
                     dividing: false,
@@ -368,13 +416,36 @@ impl Sections for Watch {
         let _ = self.manifest.set(manifest.clone());
     }
 
+    fn wants_sources(&self) -> bool {
+        self.asked_sources.elapsed() >= LOOK
+    }
+
+    fn sources(&mut self, sources: &[SourceReport]) {
+        self.asked_sources = Instant::now();
+        for source in sources {
+            let known = self.lost.iter_mut().find(|of| of.source == source.name);
+            match known {
+                Some(known) => known.records = known.records.max(source.lost),
+                None => self.lost.push(LostRecords {
+                    source: source.name.clone(),
+                    records: source.lost,
+                }),
+            }
+        }
+    }
+
     fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next {
+        if let Some(mut attend) = self.attend.take() {
+            attend(self);
+            self.attend = Some(attend);
+        }
         self.gather(now, marks);
         self.take_sections();
         while let Some(done) = self.begun.as_ref().and_then(|begun| begun.worker.done()) {
             self.take_done(done);
         }
         self.keep_limits(now);
+        self.publish(now);
         // Nothing can be saved without its thread.
         if self.begun.as_ref().is_none_or(|begun| begun.stop) {
             return Next::Stop;
@@ -415,39 +486,4 @@ impl Sections for Watch {
         }
         self.history.clear();
     }
-}
-
-/// Saves what a killed watch was about to save.
-fn save_left(
-    history: &History,
-    settings: &WatchSettings,
-    pending: &Pending,
-) -> Result<PathBuf, CutError> {
-    // It may have been killed just after it had saved it.
-    let is_it = |run: &Path| {
-        let reader = RunReader::open(run).ok();
-        let moment = reader.and_then(|reader| reader.into_manifest().moment);
-        moment.is_some_and(|moment| moment.realtime_ns == pending.moment.realtime_ns)
-    };
-    let own = list_own(&settings.runs_dir)?.into_iter().rev();
-    let mut of_label = own.filter(|run| run.head.label == settings.label);
-    if let Some(run) = of_label.find(|run| is_it(&run.path)) {
-        return Ok(run.path);
-    }
-    let window = Window {
-        from: pending.from,
-        to: pending.to,
-    };
-    let first = history.chain.first().ok_or(CutError::Nothing)?;
-    let rate = RunReader::open(&first.path)?.manifest().rate;
-    cut(
-        &history.chain.of(window, rate),
-        window,
-        Destination {
-            workshop: &history.workshop(),
-            runs: &settings.runs_dir,
-            label: &settings.label,
-        },
-        &pending.moment,
-    )
 }

@@ -1,6 +1,7 @@
 //! Resolved settings of a watch.
 
-use jitterscope_analyze::gate::Condition;
+use super::NoWatch;
+use jitterscope_analyze::gate::Watched;
 use jitterscope_model::Nanos;
 use std::fmt;
 use std::path::PathBuf;
@@ -138,8 +139,8 @@ pub struct WatchSettings {
     /// The shortest time from one saved moment to the next, unless a person asks; and how many may be saved a day.
     pub apart: Nanos,
     pub daily: u32,
-    /// A moment is saved when one of these is met, judged over this long.
-    pub conditions: Vec<Condition>,
+    /// A moment is saved when one of these is met; those without a time of their own are judged over `over`.
+    pub conditions: Vec<Watched>,
     pub over: Nanos,
     pub actions: Vec<Action>,
     /// The socket for the application.
@@ -151,6 +152,28 @@ impl WatchSettings {
     #[must_use]
     pub fn default_section(keep: Nanos) -> Nanos {
         Nanos((keep.0 / 20).clamp(10_000_000_000, 60_000_000_000))
+    }
+
+    /// Checks that the limits have room for a saved run of so many CPUs.
+    ///
+    /// # Errors
+    /// They have not.
+    pub fn check(&self, cpus: usize) -> Result<(), NoWatch> {
+        let least = self.least_disk(cpus);
+        if self.disk < least {
+            return Err(NoWatch::Disk {
+                given: self.disk,
+                least,
+            });
+        }
+        let least = self.before + self.after + self.section;
+        match self.keep < least {
+            true => Err(NoWatch::Keep {
+                given: self.keep,
+                least,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// The least that the history must have room for, bytes: the sections that one saved moment touches, at the rate of

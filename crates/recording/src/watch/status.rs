@@ -3,7 +3,7 @@
 use super::hours::HourSums;
 use super::triggers::TriggerCounts;
 use jitterscope_model::CpuSet;
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, clock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -25,6 +25,10 @@ pub struct WatchStatus {
     pub socket: Option<PathBuf>,
     pub history: HistoryStatus,
     pub triggers: TriggerCounts,
+    /// How many runs were saved since the start.
+    pub saved_runs: u64,
+    /// What the sources of kernel records lost since the start.
+    pub lost: Vec<LostRecords>,
     /// Conditions that could not be decided at least once, for a reason other than too few stalls.
     pub undecided: Vec<String>,
     /// The runs saved last, oldest first.
@@ -51,6 +55,13 @@ pub struct HistoryStatus {
     pub dropped_for_room: u64,
 }
 
+/// What a source of kernel records lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostRecords {
+    pub source: String,
+    pub records: u64,
+}
+
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,8 +73,14 @@ pub enum Reply {
     Refused(String),
 }
 
-/// CPU time of this process without its probes, nanoseconds.
+/// CPU time of this process without its probes, nanoseconds; ended threads are included.
 pub(super) fn own_cpu_time(machine: &Machine) -> u64 {
+    let of_probes = probes_cpu_time(machine);
+    clock::process_cpu_time().0.saturating_sub(of_probes)
+}
+
+/// CPU time of the probes, which run until the end.
+fn probes_cpu_time(machine: &Machine) -> u64 {
     let tasks = std::fs::read_dir(machine.path("/proc/self/task"));
     let of = |tid: String| {
         let file = |name: &str| machine.read(format!("/proc/self/task/{tid}/{name}")).ok();
@@ -73,7 +90,7 @@ pub(super) fn own_cpu_time(machine: &Machine) -> u64 {
             .next()?
             .parse::<u64>()
             .ok()?;
-        (!is_probe).then_some(time)
+        is_probe.then_some(time)
     };
     tasks
         .into_iter()

@@ -1,10 +1,13 @@
 //! Which moments are saved: pure decisions on requests and times.
 
-use jitterscope_model::{AskedBy, SavedMoment, Ticks};
+use super::settings::WatchSettings;
+use jitterscope_model::{AskedBy, Nanos, SavedMoment, TickRate, Ticks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+/// The time that the daily cap counts.
+pub(super) const DAY: Nanos = Nanos(86_400_000_000_000);
 /// The longest text of a request that is kept, bytes.
 const LONGEST_TEXT: usize = 256;
 
@@ -44,6 +47,18 @@ pub(super) struct Limits {
     pub(super) daily: usize,
 }
 
+impl Limits {
+    pub(super) fn of(settings: &WatchSettings, rate: TickRate) -> Limits {
+        Limits {
+            before: rate.ticks(settings.before),
+            after: rate.ticks(settings.after),
+            apart: rate.ticks(settings.apart),
+            day: rate.ticks(DAY),
+            daily: usize::try_from(settings.daily).unwrap_or(usize::MAX),
+        }
+    }
+}
+
 /// How many requests had which outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TriggerCounts {
@@ -73,8 +88,10 @@ pub(super) struct Pending {
 pub(super) struct Triggers {
     limits: Limits,
     pending: Option<Pending>,
-    /// When the last saves were asked for, at most a day ago.
-    recent: VecDeque<Ticks>,
+    /// When each save of the last day leaves the daily cap.
+    leave: VecDeque<Ticks>,
+    /// Before this, no other save is begun.
+    rest: Ticks,
     counts: TriggerCounts,
 }
 
@@ -83,9 +100,27 @@ impl Triggers {
         Triggers {
             limits,
             pending: None,
-            recent: VecDeque::new(),
+            leave: VecDeque::new(),
+            rest: Ticks(0),
             counts: TriggerCounts::default(),
         }
+    }
+
+    /// Counts saves of an earlier watch of the same CPUs: how long ago each was.
+    pub(super) fn remember(&mut self, now: Ticks, ago: &[Ticks]) {
+        let mut ago = ago.to_vec();
+        ago.sort_unstable_by(|a, b| b.cmp(a));
+        for ago in ago.into_iter().filter(|ago| *ago < self.limits.day) {
+            self.leave.push_back(now + (self.limits.day - ago));
+            if ago < self.limits.apart {
+                self.rest = self.rest.max(now + (self.limits.apart - ago));
+            }
+        }
+    }
+
+    /// Other limits hold from the next request on.
+    pub(super) fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// Decides on a request that arrives `now`. What a person asks for is not limited.
@@ -95,26 +130,22 @@ impl Triggers {
             self.counts.joined += 1;
             return Answer::Joins;
         }
-        while self
-            .recent
-            .front()
-            .is_some_and(|at| now.since(*at) >= self.limits.day)
-        {
-            self.recent.pop_front();
+        while self.leave.front().is_some_and(|leave| now >= *leave) {
+            self.leave.pop_front();
         }
         let is_person = asked.by == AskedBy::Person;
-        let last = self.recent.back();
-        if !is_person && last.is_some_and(|at| now.since(*at) < self.limits.apart) {
+        if !is_person && now < self.rest {
             self.counts.too_soon += 1;
             return Answer::TooSoon;
         }
-        if !is_person && self.recent.len() >= self.limits.daily {
+        if !is_person && self.leave.len() >= self.limits.daily {
             self.counts.over_cap += 1;
             return Answer::OverCap;
         }
         self.counts.taken += 1;
         if !is_person {
-            self.recent.push_back(now);
+            self.leave.push_back(now + self.limits.day);
+            self.rest = now + self.limits.apart;
         }
         self.pending = Some(Pending {
             from: asked.from - self.limits.before,
@@ -220,6 +251,22 @@ mod tests {
             Answer::Begins,
             "nor do they count against the limits"
         );
+    }
+
+    #[test]
+    fn saves_of_an_earlier_process_count() {
+        let mut triggers = Triggers::new(LIMITS);
+        // The clock may be younger than the saves.
+        triggers.remember(Ticks(5), &[Ticks(900), Ticks(30), Ticks(1000)]);
+        let app = |triggers: &mut Triggers, at| {
+            let answer = triggers.ask(Ticks(at), asked(AskedBy::Application, at));
+            triggers.over(false);
+            answer
+        };
+        assert_eq!(app(&mut triggers, 34), Answer::TooSoon);
+        assert_eq!(app(&mut triggers, 35), Answer::Begins);
+        assert_eq!(app(&mut triggers, 99), Answer::OverCap);
+        assert_eq!(app(&mut triggers, 105), Answer::Begins, "one is a day old");
     }
 
     #[test]

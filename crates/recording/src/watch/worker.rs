@@ -21,13 +21,20 @@ const MARKER: &str = "/sys/kernel/tracing/trace_marker";
 /// A message to the thread.
 enum Order {
     /// A moment is to be saved: the actions begin.
-    Begin(SavedMoment),
+    Begin { moment: SavedMoment, follow: Follow },
     /// The seconds after it are in these sections.
     Ready {
         sections: Vec<PathBuf>,
         window: Window,
         moment: SavedMoment,
     },
+}
+
+/// What follows a trigger, and the label of its run.
+#[derive(Clone, Debug)]
+pub(super) struct Follow {
+    pub(super) actions: Vec<Action>,
+    pub(super) label: String,
 }
 
 /// What became of a trigger.
@@ -53,11 +60,9 @@ pub(super) struct Worker {
 #[derive(Clone, Debug)]
 pub(super) struct Errand {
     pub(super) machine: Machine,
-    pub(super) actions: Vec<Action>,
     /// The folder in which a run is made, and that of saved runs.
     pub(super) workshop: PathBuf,
     pub(super) runs: PathBuf,
-    pub(super) label: String,
 }
 
 impl Worker {
@@ -71,8 +76,8 @@ impl Worker {
         let run = move || {
             name_current_thread("js-saver");
             set_nice(19);
-            while let Ok(Order::Begin(moment)) = to_do.recv() {
-                if tell.send(errand.follow(&moment, &to_do)).is_err() {
+            while let Ok(Order::Begin { moment, follow }) = to_do.recv() {
+                if tell.send(errand.follow(&follow, &moment, &to_do)).is_err() {
                     break;
                 }
             }
@@ -87,8 +92,8 @@ impl Worker {
         })
     }
 
-    pub(super) fn begin(&self, moment: SavedMoment) {
-        self.order(Order::Begin(moment));
+    pub(super) fn begin(&self, moment: SavedMoment, follow: Follow) {
+        self.order(Order::Begin { moment, follow });
     }
 
     pub(super) fn ready(&self, sections: Vec<PathBuf>, window: Window, moment: SavedMoment) {
@@ -127,10 +132,10 @@ impl Drop for Worker {
 
 impl Errand {
     /// Takes the actions in order. The first failure ends the list.
-    fn follow(&self, begun: &SavedMoment, orders: &Receiver<Order>) -> Done {
+    fn follow(&self, follow: &Follow, begun: &SavedMoment, orders: &Receiver<Order>) -> Done {
         let mut done = Done::default();
         let mut ready = None;
-        for action in &self.actions {
+        for action in &follow.actions {
             let taken = match action {
                 Action::Save => match orders.recv() {
                     Ok(Order::Ready {
@@ -139,13 +144,14 @@ impl Errand {
                         moment,
                     }) => {
                         ready = Some(());
-                        let saved = cut(&sections, window, self.destination(), &moment);
+                        let to = self.destination(&follow.label);
+                        let saved = cut(&sections, window, to, &moment);
                         saved
                             .map(|run| done.run = Some(run))
                             .map_err(|error| error.to_string())
                     }
                     // The watch ended before.
-                    Ok(Order::Begin(_)) | Err(_) => Err(CutError::Nothing.to_string()),
+                    Ok(Order::Begin { .. }) | Err(_) => Err(CutError::Nothing.to_string()),
                 },
                 Action::Shell(command) => self.shell(command, begun, done.run.as_ref()),
                 Action::Signal(pid) => notify(*pid).map_err(|error| error.to_string()),
@@ -168,11 +174,11 @@ impl Errand {
         done
     }
 
-    fn destination(&self) -> Destination<'_> {
+    fn destination<'d>(&'d self, label: &'d str) -> Destination<'d> {
         Destination {
             workshop: &self.workshop,
             runs: &self.runs,
-            label: &self.label,
+            label,
         }
     }
 
@@ -200,6 +206,10 @@ impl Errand {
             .env("JITTERSCOPE_TEXT", &moment.text)
             .env("JITTERSCOPE_AT_NS", moment.realtime_ns.to_string())
             .env_remove("JITTERSCOPE_RUN")
+            // It is no part of the service.
+            .env_remove("NOTIFY_SOCKET")
+            .env_remove("WATCHDOG_USEC")
+            .env_remove("WATCHDOG_PID")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .process_group(0);
@@ -249,13 +259,11 @@ fn word(by: AskedBy) -> &'static str {
 mod tests {
     use super::*;
 
-    fn errand(actions: Vec<Action>, runs: &std::path::Path) -> Errand {
+    fn errand(runs: &std::path::Path) -> Errand {
         Errand {
             machine: Machine::host(),
-            actions,
             workshop: runs.to_path_buf(),
             runs: runs.to_path_buf(),
-            label: "t".into(),
         }
     }
 
@@ -269,8 +277,12 @@ mod tests {
     }
 
     fn follow(actions: Vec<Action>, runs: &std::path::Path) -> Done {
-        let worker = Worker::start(errand(actions, runs)).unwrap();
-        worker.begin(moment());
+        let worker = Worker::start(errand(runs)).unwrap();
+        let follow = Follow {
+            actions,
+            label: "t".into(),
+        };
+        worker.begin(moment(), follow);
         let window = Window {
             from: jitterscope_model::Ticks(1),
             to: jitterscope_model::Ticks(2),

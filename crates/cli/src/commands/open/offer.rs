@@ -121,7 +121,7 @@ impl Shared {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(TO_LISTEN))?;
         let waiting = self.connections.waits(stream);
-        let asked = Request::read(Hurried::new(stream, TO_ASK));
+        let asked = Request::read(Hurried::new(&**stream, TO_ASK));
         drop(waiting);
         let answer = match &asked {
             Ok(request) => self.answer(request),

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,19 +12,71 @@ use std::time::{Duration, Instant};
 /// The largest number of connections without a request; beyond it the oldest is closed.
 const WAITING: usize = 256;
 
-#[derive(Default)]
-pub struct Connections {
+/// What both sorts of connections can do.
+pub trait Connection {
+    fn end(&self) -> io::Result<()>;
+    fn patience(&self, time: Duration) -> io::Result<()>;
+    fn write_patience(&self, time: Duration) -> io::Result<()>;
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize>;
+}
+
+impl Connection for TcpStream {
+    fn end(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Both)
+    }
+
+    fn patience(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+
+    fn write_patience(&self, time: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(time))
+    }
+
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        (&mut &*self).read(into)
+    }
+}
+
+impl Connection for UnixStream {
+    fn end(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Both)
+    }
+
+    fn patience(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+
+    fn write_patience(&self, time: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(time))
+    }
+
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        (&mut &*self).read(into)
+    }
+}
+
+pub struct Connections<C = TcpStream> {
     /// The oldest first, by number.
-    waiting: Mutex<VecDeque<(u64, Arc<TcpStream>)>>,
+    waiting: Mutex<VecDeque<(u64, Arc<C>)>>,
     last: AtomicU64,
 }
 
-/// A connection without a request; dropping this removes it from the list.
-pub struct Waiting<'c>(&'c Connections, u64);
+impl<C> Default for Connections<C> {
+    fn default() -> Connections<C> {
+        Connections {
+            waiting: Mutex::default(),
+            last: AtomicU64::default(),
+        }
+    }
+}
 
-impl Connections {
+/// A connection without a request; dropping this removes it from the list.
+pub struct Waiting<'c, C = TcpStream>(&'c Connections<C>, u64);
+
+impl<C: Connection> Connections<C> {
     /// Adds a new connection; closes the oldest if there is no room.
-    pub fn waits(&self, stream: &Arc<TcpStream>) -> Waiting<'_> {
+    pub fn waits(&self, stream: &Arc<C>) -> Waiting<'_, C> {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let mut waiting = self.waiting();
         waiting.push_back((number, Arc::clone(stream)));
@@ -31,30 +84,32 @@ impl Connections {
             && let Some((_, oldest)) = waiting.pop_front()
         {
             // Its thread reads the end and exits. The error of an already closed one does not matter.
-            let _ = oldest.shutdown(Shutdown::Both);
+            let _ = oldest.end();
         }
         Waiting(self, number)
     }
+}
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<TcpStream>)>> {
+impl<C> Connections<C> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<C>)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl<C> Drop for Waiting<'_, C> {
     fn drop(&mut self) {
         self.0.waiting().retain(|(number, _)| *number != self.1);
     }
 }
 
 /// A connection with a deadline for reading, however slowly its bytes arrive.
-pub struct Hurried<'s> {
-    stream: &'s TcpStream,
+pub struct Hurried<'s, C = TcpStream> {
+    stream: &'s C,
     until: Instant,
 }
 
-impl<'s> Hurried<'s> {
-    pub fn new(stream: &'s TcpStream, patience: Duration) -> Hurried<'s> {
+impl<'s, C: Connection> Hurried<'s, C> {
+    pub fn new(stream: &'s C, patience: Duration) -> Hurried<'s, C> {
         Hurried {
             stream,
             until: Instant::now() + patience,
@@ -62,14 +117,14 @@ impl<'s> Hurried<'s> {
     }
 }
 
-impl Read for Hurried<'_> {
+impl<C: Connection> Read for Hurried<'_, C> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(into)
+        self.stream.patience(left)?;
+        self.stream.receive(into)
     }
 }
 
@@ -88,7 +143,7 @@ mod tests {
     #[test]
     fn the_oldest_that_waits_makes_room_for_the_newest() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connections = Connections::default();
+        let connections = Connections::<TcpStream>::default();
         let pairs: Vec<_> = (0..WAITING + 3).map(|_| pair(&listener)).collect();
         let waiting: Vec<_> = pairs
             .iter()
@@ -110,7 +165,7 @@ mod tests {
     fn bytes_that_trickle_in_do_not_buy_time() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (mut here, there) = pair(&listener);
-        let mut hurried = Hurried::new(&there, Duration::from_millis(200));
+        let mut hurried = Hurried::new(&*there, Duration::from_millis(200));
         let mut got = 0;
         let error = loop {
             here.write_all(b"x").unwrap();

@@ -159,7 +159,7 @@ fn opener() -> Result<Opener, UsageError> {
 }
 
 fn listen(listener: &TcpListener, server: &Arc<Server>) -> ! {
-    let connections = Arc::new(Connections::default());
+    let connections = Arc::new(Connections::<TcpStream>::default());
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // Probably no free descriptors: open connections will end.
@@ -179,7 +179,7 @@ impl Server {
     fn serve(&self, stream: &Arc<TcpStream>, connections: &Connections) -> io::Result<()> {
         stream.set_write_timeout(Some(TO_LISTEN))?;
         let waiting = connections.waits(stream);
-        let asked = Request::read(Hurried::new(stream, TO_ASK));
+        let asked = Request::read(Hurried::new(&**stream, TO_ASK));
         drop(waiting);
         let (answer, with_body) = match asked {
             Ok(request) => (self.answer(&request), request.method != "HEAD"),

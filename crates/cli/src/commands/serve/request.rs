@@ -17,6 +17,7 @@ pub struct Request {
     pub origin: Vec<String>,
     pub fetch_site: Vec<String>,
     pub fetch_mode: Vec<String>,
+    pub accept: Vec<String>,
 }
 
 /// Why a request is invalid.
@@ -74,6 +75,7 @@ impl Request {
                 "host" => request.host.push(value()?),
                 "origin" => request.origin.push(value()?),
                 "sec-fetch-site" => request.fetch_site.push(value()?),
+                "accept" => request.accept.push(value()?),
                 "sec-fetch-mode" => request.fetch_mode.push(value()?),
                 _ => {}
             }
