@@ -128,6 +128,12 @@ impl<'a> Page<'a> {
         (layout.data + page.records.len() + stored).min(bytes.len())
     }
 
+    /// Its base time, which no event of it precedes.
+    #[must_use]
+    pub fn base(&self) -> Ticks {
+        Ticks(self.base)
+    }
+
     /// The loss before this page.
     #[must_use]
     pub fn loss(&self) -> PageLoss {

@@ -1,0 +1,29 @@
+//! The file that a run was imported from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The file of another tool that a run's records come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Imported {
+    /// Its name, without its folder; empty if redacted.
+    pub file: String,
+    /// Its format: `trace.dat`.
+    pub format: String,
+    /// The version of the format.
+    pub format_version: u32,
+    /// The program that wrote it, if the file states it.
+    pub program: Option<String>,
+    /// The kernel's name of the clock that stamped the records.
+    pub clock: String,
+    /// Whether the file states the time of day. Otherwise its last change counts as the end of the recording.
+    pub states_date: bool,
+    /// Records of events that no verdict uses.
+    pub unread_records: u64,
+}
+
+impl Imported {
+    /// The clock of each CPU, which the kernel does not compare with those of the others.
+    pub const LOCAL_CLOCK: &str = "local";
+}
