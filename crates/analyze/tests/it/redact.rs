@@ -263,6 +263,15 @@ fn manifest() -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: true,
         killed: true,
+        imported: Some(Imported {
+            file: "SECRET-trace.dat".into(),
+            format: "trace.dat".into(),
+            format_version: 7,
+            program: Some("SECRET-recorder 3".into()),
+            clock: "mono".into(),
+            states_date: true,
+            unread_records: 3,
+        }),
         moment: Some(SavedMoment {
             realtime_ns: 1,
             by: AskedBy::Application,

@@ -42,6 +42,7 @@ mod graph;
 mod guard;
 mod hostile;
 mod https;
+mod import;
 mod killed;
 mod lost;
 mod open;

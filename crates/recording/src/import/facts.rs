@@ -12,7 +12,7 @@ use jitterscope_model::{
     ProbeKind, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, SourceLoss,
     SourceProblem, SourceReport, SourceStatus, StoredTrace, TickRate, Ticks, Warning,
 };
-use jitterscope_source::tracedat::{Options, ReadAt, missing};
+use jitterscope_source::tracedat::{ReadAt, missing};
 use jitterscope_source::{Symbols, SymbolsError};
 use std::io;
 
@@ -96,7 +96,11 @@ impl Facts {
                 event_grain: EventGrain::All,
             },
             measured,
-            host: host(options, online, settings.virtual_machine),
+            host: host(
+                options.uname.as_deref().unwrap_or_default(),
+                online,
+                settings.virtual_machine,
+            ),
             label: settings.label.clone(),
             command_line: settings.command_line.clone(),
             rate,
@@ -295,9 +299,8 @@ fn clock_start<R: ReadAt>(opened: &Opened<R>, from: Ticks, span: Ticks) -> Clock
 }
 
 /// The machine, as far as the file states it.
-fn host(options: &Options, online: CpuSet, virtual_machine: bool) -> HostFacts {
+fn host(uname: &str, online: CpuSet, virtual_machine: bool) -> HostFacts {
     // `Linux host release processor`; our own files have the version before the processor.
-    let uname = options.uname.as_deref().unwrap_or_default();
     let words: Vec<&str> = uname.split_whitespace().collect();
     let word = |at: usize| {
         let word = words.get(at).copied().unwrap_or_default();
@@ -322,13 +325,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_what_uname_says() {
-        let of = |uname: &str| {
-            let options = Options {
-                uname: Some(uname.into()),
-                ..Options::default()
-            };
-            host(&options, CpuSet::new(), false)
-        };
+        let of = |uname: &str| host(uname, CpuSet::new(), false);
         let theirs = of("Linux box 6.1.0-18-amd64 x86_64");
         assert_eq!(
             [

@@ -112,11 +112,7 @@ fn import_opened<R: ReadAt>(
 
 /// The setup steps of an import, as a recorder keeps its own.
 fn setup(plan: &Plan, from: Ticks) -> Vec<SetupStep> {
-    let measure = Setup::Measure {
-        from,
-        until: Ticks(u64::MAX),
-    };
-    let steps = plan.steps(from).into_iter().chain([measure]);
+    let steps = plan.steps(from).into_iter();
     steps
         .map(|step| SetupStep {
             before_turn: 0,

@@ -39,8 +39,6 @@ pub(super) struct FileClock {
 pub(super) struct Stream {
     pub(super) role: TraceRole,
     pub(super) cpu: CpuId,
-    /// Bytes in the file.
-    pub(super) size: u64,
     /// The number of its buffer in the file.
     buffer: usize,
     data: CpuData,
@@ -109,7 +107,6 @@ impl<R: ReadAt> Opened<R> {
             let of_cpu = |data: &CpuData| Stream {
                 role: *role,
                 cpu: data.cpu,
-                size: data.size,
                 buffer: *buffer,
                 data: *data,
             };

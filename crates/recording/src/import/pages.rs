@@ -25,8 +25,22 @@ const STEPS_OF_INTERVAL: u64 = 10;
 struct Reading<'f> {
     stream: Stream,
     pages: CpuPages<'f>,
-    /// A page was left out: the next one follows a loss.
+    /// Pages are missing or were left out here: the next one follows a loss.
     after_loss: bool,
+    /// How many such places the file had so far.
+    gaps: u64,
+    /// Ends a CPU whose last pages are missing: nothing is known of it from its last record on.
+    tail: Option<Vec<u8>>,
+}
+
+impl Reading<'_> {
+    /// The bytes of the next page.
+    fn page(&mut self) -> &mut [u8] {
+        match &mut self.tail {
+            Some(tail) => tail,
+            None => self.pages.peeked(),
+        }
+    }
 }
 
 /// The pages of a file.
@@ -42,6 +56,8 @@ pub(super) struct FilePages<'f> {
     /// The names of threads that the file states, until the first turn.
     threads: Vec<NameRead>,
     step: Ticks,
+    /// The end of the trace, as far as its last pages show it.
+    end: Ticks,
     /// Records up to here were handed over.
     now: Ticks,
     /// The last record so far.
@@ -86,6 +102,8 @@ impl<'f> FilePages<'f> {
             pages: opened.pages(stream),
             stream: stream.clone(),
             after_loss: false,
+            gaps: 0,
+            tail: None,
         };
         let named = |(tid, comm): &(i32, jitterscope_model::Comm)| NameRead {
             after: 0,
@@ -106,6 +124,7 @@ impl<'f> FilePages<'f> {
                     .max(span.0 / MOST_STEPS)
                     .max(1),
             ),
+            end: from + span,
             now: from,
             last: from,
             turns: 0,
@@ -123,9 +142,22 @@ impl<'f> FilePages<'f> {
     fn queue(&mut self, number: usize) -> io::Result<()> {
         let layout = self.layout;
         let Reading {
-            pages, after_loss, ..
+            pages,
+            after_loss,
+            gaps,
+            tail,
+            ..
         } = &mut self.readings[number];
-        while let Some(bytes) = pages.peek()? {
+        if tail.is_some() {
+            return Ok(());
+        }
+        loop {
+            let found = pages.peek()?.is_some();
+            *after_loss |= std::mem::replace(gaps, pages.gaps()) < pages.gaps();
+            let bytes = pages.peeked();
+            if !found {
+                break;
+            }
             match Page::parse(&layout, bytes) {
                 Ok(page) if !page.is_empty() => {
                     self.order.push(Reverse((page.base(), number)));
@@ -137,6 +169,10 @@ impl<'f> FilePages<'f> {
                 Err(_) => {}
             }
             pages.pass();
+        }
+        if *after_loss {
+            *tail = Some(Page::of_loss(&layout, self.end));
+            self.order.push(Reverse((self.end, number)));
         }
         Ok(())
     }
@@ -160,8 +196,9 @@ impl<'f> FilePages<'f> {
         };
         let reading = &mut self.readings[number];
         let (role, cpu) = (reading.stream.role, reading.stream.cpu);
-        let bytes = reading.pages.peeked();
-        if std::mem::take(&mut reading.after_loss) {
+        let after_loss = std::mem::take(&mut reading.after_loss);
+        let bytes = reading.page();
+        if after_loss {
             Page::mark_loss(&self.layout, bytes);
         }
         let whole = bytes.len();
@@ -190,19 +227,24 @@ impl<'f> FilePages<'f> {
                     })])?;
                 }
             }
+            // The end of a CPU whose last page already was at the end.
+            None if self.readings[number].tail.is_some() => {}
             None => {
                 self.disordered += 1;
-                reading.after_loss = true;
+                self.readings[number].after_loss = true;
             }
         }
-        self.readings[number].pages.pass();
+        let reading = &mut self.readings[number];
+        if reading.tail.is_none() {
+            reading.pages.pass();
+        }
         self.queue(number)?;
         Ok(whole)
     }
 
     /// CPUs whose pages are not all there.
     pub(super) fn incomplete(&self) -> CpuSet {
-        let cut = self.readings.iter().filter(|of| of.pages.is_missing());
+        let cut = self.readings.iter().filter(|of| of.pages.gaps() > 0);
         cut.map(|reading| reading.stream.cpu).collect()
     }
 

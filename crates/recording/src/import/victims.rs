@@ -192,6 +192,11 @@ pub(super) fn threshold(settings: &ImportSettings) -> Nanos {
 impl Plan {
     /// The steps that make it, for the run to keep.
     pub(super) fn steps(&self, from: Ticks) -> Vec<Setup> {
+        // In the order of a recorder.
+        let measure = Setup::Measure {
+            from,
+            until: Ticks(u64::MAX),
+        };
         match self {
             Plan::Threads { settings, first } => {
                 let follow = |thread: &ThreadRef| Setup::Follow {
@@ -203,7 +208,8 @@ impl Plan {
                     stopped_by: None,
                 };
                 let kept = crate::threads::kept(settings);
-                [kept].into_iter().chain(first.iter().map(follow)).collect()
+                let first = first.iter().map(follow);
+                [kept, measure].into_iter().chain(first).collect()
             }
             Plan::Cpus {
                 settings, belong, ..
@@ -215,10 +221,8 @@ impl Plan {
                     asleep: false,
                 };
                 let kept = crate::passive::kept(settings);
-                [kept]
-                    .into_iter()
-                    .chain(belong.iter().map(belongs))
-                    .collect()
+                let belong = belong.iter().map(belongs);
+                [kept].into_iter().chain(belong).chain([measure]).collect()
             }
         }
     }

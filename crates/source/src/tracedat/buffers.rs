@@ -2,6 +2,7 @@
 
 use super::bytes::{Cursor, ReadAt};
 use super::error::TraceDatError;
+use super::options::chosen;
 use jitterscope_model::CpuId;
 
 /// No kernel has a CPU beyond this.
@@ -93,7 +94,7 @@ pub(super) fn of_option(file: &dyn ReadAt, value: &[u8]) -> Result<Buffer, Trace
     }
     Ok(Buffer {
         name,
-        clock: (!clock.is_empty()).then_some(clock),
+        clock: chosen(&clock),
         page_size,
         cpus: own,
         compressed: head.u16()? & COMPRESSED != 0,

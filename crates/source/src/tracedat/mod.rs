@@ -28,7 +28,7 @@ pub use pages::{CpuPages, least_memory};
 use crate::context::FormatText;
 use crate::symbols::{Symbols, SymbolsError};
 use buffers::{of_option, table};
-use bytes::Cursor;
+use bytes::{Cursor, text_of};
 use initial::Initial;
 use jitterscope_model::Comm;
 use sections::Section;
@@ -104,6 +104,9 @@ impl<R: ReadAt> TraceDat<R> {
     }
 }
 
+/// The longest list of clocks, bytes.
+const LONGEST_CLOCKS: usize = 1 << 12;
+
 /// What a file says of its pages.
 struct Described {
     header_page: String,
@@ -144,7 +147,11 @@ fn of_version_6(
     match &mark {
         b"latency  \0" => options.has_text = true,
         b"flyrecord\0" => {
-            let own = table(from, cpus, initial.page_size)?;
+            let mut own = table(from, cpus, initial.page_size)?;
+            if options.has_clock && options.clock.is_none() {
+                let length = from.u64()?;
+                own.clock = options::chosen(&text_of(&from.bytes(length, LONGEST_CLOCKS)?));
+            }
             buffers.push(own);
         }
         _ => return Err(from.damaged("its mark is missing")),
@@ -153,7 +160,6 @@ fn of_version_6(
         let (place, name) = buffers::place_and_name(&value)?;
         let mut from = Cursor::new(file, place, "table of another buffer")?;
         from.expect(b"flyrecord\0")?;
-        let cpus = options.cpus.map_or(cpus, |of_machine| of_machine.min(cpus));
         buffers.push(Buffer {
             name,
             ..table(&mut from, cpus, initial.page_size)?

@@ -73,6 +73,8 @@ pub struct Options {
     pub overrun: u64,
     /// Buffers besides the first, as they are written.
     pub(super) buffers: Vec<Vec<u8>>,
+    /// Whether the file names a clock; if not here, then after the table of pages.
+    pub(super) has_clock: bool,
     /// Whether a buffer holds text.
     pub(super) has_text: bool,
     pub(super) places: Places,
@@ -110,7 +112,10 @@ impl Options {
             DATE => self.date_us = integer(&text_of(&value)),
             CPUSTAT => self.overrun = self.overrun.saturating_add(overrun(&text_of(&value))),
             BUFFER => self.buffers.push(value),
-            TRACECLOCK => self.clock = chosen(&text_of(&value)),
+            TRACECLOCK => {
+                self.clock = chosen(&text_of(&value));
+                self.has_clock = true;
+            }
             UNAME => self.uname = Some(text_of(&value)),
             OFFSET => self.offset = integer(&text_of(&value)).unwrap_or(0),
             CPUCOUNT => self.cpus = value.first_chunk().copied().map(u32::from_le_bytes),
@@ -168,7 +173,7 @@ fn integer(text: &str) -> Option<i64> {
 }
 
 /// The chosen clock of a list: `local [mono] boot`. A single name is itself.
-fn chosen(list: &str) -> Option<String> {
+pub(super) fn chosen(list: &str) -> Option<String> {
     let mut words = list.split_whitespace();
     let in_brackets = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
     let found = words.clone().find_map(in_brackets);

@@ -32,7 +32,9 @@ pub struct CpuPages<'f> {
     used: usize,
     most: usize,
     chunks: Option<Chunks>,
-    missing: bool,
+    gaps: u64,
+    /// Nothing more can be read.
+    done: bool,
 }
 
 /// The compressed form of the pages.
@@ -66,7 +68,8 @@ impl<'f> CpuPages<'f> {
                 expander: Expander::new(compression),
                 packed: Vec::new(),
             }),
-            missing: false,
+            gaps: 0,
+            done: false,
         }
     }
 
@@ -95,15 +98,18 @@ impl<'f> CpuPages<'f> {
         self.used = (self.used + self.page_size).min(self.ready.len());
     }
 
-    /// Whether the file lacks some of the pages that its tables name, or they are damaged.
+    /// In how many places the file lacks pages that its tables name, or has damaged ones, as far as it was read.
     #[must_use]
-    pub fn is_missing(&self) -> bool {
-        self.missing
+    pub fn gaps(&self) -> u64 {
+        self.gaps
     }
 
     fn fill(&mut self) -> io::Result<()> {
         self.ready.clear();
         self.used = 0;
+        if self.done {
+            return Ok(());
+        }
         match self.chunks.take() {
             None => self.fill_plain(),
             Some(mut chunks) => {
@@ -116,6 +122,7 @@ impl<'f> CpuPages<'f> {
 
     fn fill_plain(&mut self) -> io::Result<()> {
         let left = self.end.saturating_sub(self.at);
+        self.done = left == 0;
         let wanted = usize::try_from(left).map_or(self.most, |left| left.min(self.most));
         self.ready.resize(wanted, 0);
         let read = self.file.read_at(self.at, &mut self.ready)?;
@@ -141,8 +148,8 @@ impl<'f> CpuPages<'f> {
             };
             chunks.left = Some(left.saturating_sub(1));
             if left == 0 || self.at >= self.end {
-                self.missing |= left > 0;
-                chunks.left = Some(0);
+                self.gaps += u64::from(left > 0);
+                self.done = true;
                 return Ok(());
             }
             let (Some(packed), Some(expanded)) =
@@ -167,7 +174,7 @@ impl<'f> CpuPages<'f> {
             if !chunks.expander.expand(&chunks.packed, &mut self.ready) {
                 // The next chunk may be whole.
                 self.ready.clear();
-                self.missing = true;
+                self.gaps += 1;
             }
         }
         Ok(())
@@ -205,8 +212,8 @@ impl<'f> CpuPages<'f> {
 
     /// Nothing more can be read.
     fn give_up(&mut self) {
-        self.missing = true;
-        self.at = self.end;
+        self.gaps += 1;
+        self.done = true;
     }
 }
 
