@@ -24,6 +24,13 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// The format of trace-cmd.
+    pub const TRACE_DAT: &str = "trace.dat";
+    /// The kernel's clocks that count nanoseconds.
+    pub const NANOSECOND_CLOCKS: [&str; 7] =
+        ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
+    /// The clock that counts the ticks of the TSC.
+    pub const TSC_CLOCK: &str = "x86-tsc";
     /// The clock of each CPU, which the kernel does not compare with those of the others.
     pub const LOCAL_CLOCK: &str = "local";
 }

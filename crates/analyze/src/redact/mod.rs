@@ -47,12 +47,17 @@ pub struct Redactor {
 /// The words of a moment may be an application's.
 /// Keeps what the file is, not what it is called.
 fn imported(from: &Imported) -> Imported {
+    let known = |word: &str, of: &[&str]| match of.contains(&word) {
+        true => word.to_owned(),
+        false => LEFT_OUT.to_owned(),
+    };
+    let clocks = [&Imported::NANOSECOND_CLOCKS[..], &[Imported::TSC_CLOCK]].concat();
     Imported {
         file: String::new(),
-        format: from.format.clone(),
+        format: known(&from.format, &[Imported::TRACE_DAT]),
         format_version: from.format_version,
         program: None,
-        clock: from.clock.clone(),
+        clock: known(&from.clock, &clocks),
         states_date: from.states_date,
         unread_records: from.unread_records,
     }

@@ -18,15 +18,18 @@ use std::time::{Duration, Instant};
 /// namespace of its own. What trace-cmd leaves of the kernel's own buffer is put back.
 const RECORD: &str = r#"
 set -e
-root=/sys/kernel/tracing
-[ -e $root/tracing_on ] || mount -t tracefs tracefs $root
+mounted() { while read -r _ place kind _; do [ $kind != tracefs ] || { echo $place; break; }; done </proc/mounts; }
+[ -n "$(mounted)" ] || mount -t tracefs tracefs /sys/kernel/tracing
+root=$(mounted)
 on=$(cat $root/tracing_on)
-for file in /proc/sys/kernel/ftrace_enabled $root/set_ftrace_filter $root/set_ftrace_notrace $root/set_ftrace_pid \
-    $root/set_ftrace_notrace_pid; do
-    if [ -e $file ] && ! ( exec 3<>$file ) 2>/dev/null; then
-        echo 1 > "$DIR/other"
-        mount --bind "$DIR/other" $file
-    fi
+other() {
+    echo 1 > "$DIR/other"
+    mount --bind "$DIR/other" $1
+}
+enabled=/proc/sys/kernel/ftrace_enabled
+[ ! -e $enabled ] || ( cat $enabled > "$DIR/was" && cat "$DIR/was" > $enabled ) 2>/dev/null || other $enabled
+for file in set_ftrace_filter set_ftrace_notrace set_ftrace_pid set_ftrace_notrace_pid; do
+    [ ! -e $root/$file ] || ( exec 3<>$root/$file ) 2>/dev/null || other $root/$file
 done
 trace-cmd record -q -o "$DIR/trace.dat" "$@" -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue -e task \
     sleep 0.7 >"$DIR/said" 2>&1 || status=$?

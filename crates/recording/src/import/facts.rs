@@ -107,7 +107,7 @@ impl Facts {
             clock: opened.clock.kind,
             imported: Imported {
                 file: opened.name.clone(),
-                format: "trace.dat".into(),
+                format: Imported::TRACE_DAT.into(),
                 format_version: opened.dat.version,
                 program,
                 clock: opened.clock.name.clone(),
@@ -162,7 +162,7 @@ impl Facts {
             warnings.push(Warning::ImportLocalClock);
         }
         warnings.extend(results.warnings);
-        let unread_records = source.counts().iter().map(|of| of.unknown).sum();
+        let unread_records = source.unread();
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),

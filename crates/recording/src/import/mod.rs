@@ -22,7 +22,7 @@ use crate::threads::{EpisodeRows, InOrder, MakesRows};
 use facts::Facts;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{NameResolver, PassiveWatch, ThreadFollower};
-use jitterscope_model::{Row, RunManifest, Setup, SetupStep, Sink, Source, SourceTurn, Ticks};
+use jitterscope_model::{Row, RunManifest, SetupStep, Sink, Source, SourceTurn, Ticks};
 use jitterscope_source::TraceContext;
 use jitterscope_source::tracedat::ReadAt;
 use jitterscope_store::{Room, RunWriter, StoreSink};

@@ -3,7 +3,7 @@
 use super::error::ImportError;
 use super::settings::ImportSettings;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, RateSource, TickRate, Ticks, TraceRole, visible,
+    ClockKind, CpuId, CpuSet, Imported, RateSource, TickRate, Ticks, TraceRole, visible,
 };
 use jitterscope_source::format::EventFormat;
 use jitterscope_source::tracedat::{
@@ -17,11 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What all CPUs' pages may hold in memory at a time, bytes: shared by them, and what damaged tables may claim at most.
 const MEMORY: usize = 64 << 20;
 const MOST_MEMORY: u64 = 1 << 30;
-/// The clock of a file that names none.
-const DEFAULT_CLOCK: &str = "local";
-const TSC: &str = "x86-tsc";
-/// Clocks that count nanoseconds.
-const NANOSECONDS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
+/// The clock of a file that names none: the kernel's default.
+const DEFAULT_CLOCK: &str = Imported::LOCAL_CLOCK;
 /// The program whose files have our two sides in two buffers.
 const OURS: &str = "jitterscope";
 
@@ -222,10 +219,17 @@ fn recognised<R>(dat: &TraceDat<R>) -> String {
     }
 }
 
-/// A program's name and version, as far as they can be shown in a line.
+/// A program's name and version, as far as they can be shown in a line. trace-cmd states only its version, and where it
+/// was built.
 pub(super) fn program_of(text: &str) -> String {
     let text: String = text.chars().take(64).collect();
-    visible(&text).into_owned()
+    let text = visible(&text);
+    match text.split_whitespace().next() {
+        Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
+            format!("trace-cmd {version}")
+        }
+        _ => text.into_owned(),
+    }
 }
 
 /// The buffers to read: their roles, and their numbers in the file.
@@ -299,7 +303,7 @@ fn clock<R>(
     let name = of_buffer
         .or_else(|| dat.options.clock.clone())
         .unwrap_or_else(|| DEFAULT_CLOCK.to_owned());
-    if NANOSECONDS.contains(&name.as_str()) {
+    if Imported::NANOSECOND_CLOCKS.contains(&name.as_str()) {
         return Ok(FileClock {
             name,
             kind: ClockKind::MonotonicRaw,
@@ -311,7 +315,7 @@ fn clock<R>(
         clock: visible(&name).chars().take(32).collect(),
         advice,
     };
-    if name != TSC {
+    if name != Imported::TSC_CLOCK {
         return Err(refused(
             "it is not known how long its ticks are. Record with another one: trace-cmd record -C mono",
         ));

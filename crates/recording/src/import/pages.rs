@@ -253,6 +253,13 @@ impl<'f> FilePages<'f> {
         self.feed.seen()
     }
 
+    /// The number of records that no verdict uses, without those that we added.
+    pub(super) fn unread(&self) -> u64 {
+        let all: u64 = self.feed.counts().iter().map(|of| of.unknown).sum();
+        let tails = self.readings.iter().filter(|of| of.tail.is_some());
+        all.saturating_sub(tails.count() as u64)
+    }
+
     pub(super) fn counts(&self) -> [DecodeCounts; 2] {
         self.feed.counts()
     }

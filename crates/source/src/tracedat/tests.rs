@@ -147,7 +147,7 @@ fn version_7(cpus: &[Vec<Vec<u8>>], zstd: bool) -> Vec<u8> {
     value.extend((cpus.len() as u32).to_le_bytes());
     for (cpu, pages) in cpus.iter().enumerate() {
         let place = out.len();
-        if zstd {
+        if zstd && !pages.is_empty() {
             out.extend((pages.chunks(2).len() as u32).to_le_bytes());
             for chunk in pages.chunks(2) {
                 let packed = compress_to_vec(chunk.concat().as_slice(), CompressionLevel::Fastest);
@@ -237,7 +237,7 @@ fn each_form_of_a_file_says_the_same() {
 fn what_is_cut_off_costs_only_itself() {
     for bytes in every_form(&[(0..4).map(|n| page(100 + n)).collect()]) {
         let mut found = Vec::new();
-        for cut in 1..2 * PAGE {
+        for cut in 1..(2 * PAGE).min(bytes.len()) {
             let mut bytes = bytes.clone();
             bytes.truncate(bytes.len() - cut);
             // The options of version 7 are at its end.
