@@ -231,7 +231,13 @@ fn threads_of_a_trace_cmd_recording_ran_as_long_as_trace_cmd_reports() {
             ],
         );
         shown(&["report", "IMPORTED", "--worst", "1"], &[VICTIM]);
-        shown(&["diff", "IMPORTED", "IMPORTED"], &["IMPORTED"]);
+        let other = import(
+            dir.path(),
+            "trace.dat",
+            &["--comm", VICTIM, "-l", "OTHER", "-q"],
+        );
+        assert!(other.status.success(), "{}", stderr(&other));
+        shown(&["diff", "IMPORTED", "OTHER"], &["IMPORTED", "OTHER"]);
         shown(&["list"], &["IMPORTED"]);
         let page = dir.path().join("page.html");
         shown(

@@ -50,8 +50,11 @@ fn is_clean(dir: &Path) -> bool {
     fs::read_dir(dir.join("runs")).map_or(true, |entries| entries.count() == 0)
 }
 
-/// A stall by its place, and its parts by culprit, in ticks and nanoseconds.
-type Verdicts = BTreeMap<(u32, i32, u64, u64), Vec<(String, u64)>>;
+/// The parts of a stall: culprit and nanoseconds.
+type Parts = Vec<(String, u64)>;
+
+/// The stalls of a run by their place: CPU, thread, start and end.
+type Verdicts = BTreeMap<(u32, i32, u64, u64), Parts>;
 
 /// The stalls of a run that lie between two times and do not touch them.
 fn verdicts(run: &RunReader, (from, until): (u64, u64)) -> Verdicts {
@@ -88,7 +91,7 @@ fn alike(expected: &Verdicts, found: &Verdicts) -> (usize, usize) {
     let there = expected
         .iter()
         .filter_map(|(place, parts)| Some((parts, found.get(place)?)));
-    let same = |(a, b): &(&Vec<(String, u64)>, &Vec<(String, u64)>)| {
+    let same = |(a, b): &(&Parts, &Parts)| {
         a.len() == b.len()
             && a.iter()
                 .zip(b.iter())

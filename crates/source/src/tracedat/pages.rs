@@ -115,7 +115,10 @@ impl<'f> CpuPages<'f> {
             Some(mut chunks) => {
                 let filled = self.fill_chunk(&mut chunks);
                 self.chunks = Some(chunks);
-                filled
+                if !filled? {
+                    self.give_up();
+                }
+                Ok(())
             }
         }
     }
@@ -134,7 +137,8 @@ impl<'f> CpuPages<'f> {
         Ok(())
     }
 
-    fn fill_chunk(&mut self, chunks: &mut Chunks) -> io::Result<()> {
+    /// Fills in the next chunk that can be expanded. False where the rest cannot be read.
+    fn fill_chunk(&mut self, chunks: &mut Chunks) -> io::Result<bool> {
         while self.ready.is_empty() {
             let left = match chunks.left {
                 Some(left) => left,
@@ -143,32 +147,32 @@ impl<'f> CpuPages<'f> {
                         self.at += 4;
                         count
                     }
-                    None => return Ok(self.give_up()),
+                    None => return Ok(false),
                 },
             };
             chunks.left = Some(left.saturating_sub(1));
             if left == 0 || self.at >= self.end {
                 self.gaps += u64::from(left > 0);
                 self.done = true;
-                return Ok(());
+                return Ok(true);
             }
             let (Some(packed), Some(expanded)) =
                 (self.word(self.at)?, self.word(self.at.saturating_add(4))?)
             else {
-                return Ok(self.give_up());
+                return Ok(false);
             };
             let (packed, expanded) = (packed as usize, expanded as usize);
             // A chunk may not be larger than what is read at once: its length is the file's word.
             let most = self.most.max(self.page_size * CHUNK_PAGES);
             if expanded > most || packed > most + CHUNK_SLACK {
-                return Ok(self.give_up());
+                return Ok(false);
             }
             chunks.packed.resize(packed, 0);
             let place = self.at.saturating_add(CHUNK_HEAD);
             let read = self.file.read_at(place, &mut chunks.packed)?;
             self.at = place.saturating_add(packed as u64);
             if read < packed {
-                return Ok(self.give_up());
+                return Ok(false);
             }
             self.ready.resize(expanded, 0);
             if !chunks.expander.expand(&chunks.packed, &mut self.ready) {
@@ -177,7 +181,7 @@ impl<'f> CpuPages<'f> {
                 self.gaps += 1;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Passes over all chunks but the last one that is complete in the file.
