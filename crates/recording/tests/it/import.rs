@@ -217,10 +217,10 @@ fn a_file_without_what_is_asked_for_leaves_nothing() {
     let refused = |victim: Option<Victim>, change: &dyn Fn(&mut ImportSettings)| {
         let mut settings = settings(&file, dir.path(), victim);
         change(&mut settings);
-        let error = imported(&settings)
-            .err()
-            .expect("it is refused")
-            .to_string();
+        let Err(error) = imported(&settings) else {
+            panic!("it is not refused");
+        };
+        let error = error.to_string();
         assert!(is_clean(dir.path()), "{error}");
         error
     };
