@@ -311,6 +311,7 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunHeader {
         interrupted: manifest.interrupted,
         killed: manifest.killed,
         moment: manifest.moment.clone(),
+        imported: manifest.imported.clone(),
         tool_version: manifest.tool_version.clone(),
         hostname: manifest.host.hostname.clone(),
         kernel_release: manifest.host.kernel_release.clone(),
@@ -381,7 +382,8 @@ fn trust(manifest: &RunManifest, cpus: &[CpuSummary], inconsistent_rows: u64) ->
                 + threads.map(|t| t.involuntary_switches).sum::<u64>(),
         ),
         helper_cpus: noise.helper_cpus.clone(),
-        helpers_on_measured: shared || noise.helper_cpus.is_empty(),
+        helpers_on_measured: shared
+            || (noise.helper_cpus.is_empty() && manifest.imported.is_none()),
         helper_cpu_ns: if_known(manifest, noise.helper_cpu_ns),
         price: noise
             .events

@@ -6,8 +6,8 @@ use crate::owners::OwnerRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
     AnyVersion, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause, Doubt, EventGrain,
-    MachineState, Nanos, Part, PassiveCpu, RateSource, SavedMoment, SourceLoss, SourceProblem,
-    SourceReport, SourceStatus, StallId, ThreadAccount, Warning,
+    Imported, MachineState, Nanos, Part, PassiveCpu, RateSource, SavedMoment, SourceLoss,
+    SourceProblem, SourceReport, SourceStatus, StallId, ThreadAccount, Warning,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,9 @@ pub struct RunHeader {
     /// The moment that the rows surround, if `watch` saved the run; null otherwise. What only the recorder's memory
     /// holds is null or absent.
     pub moment: Option<SavedMoment>,
+    /// The file that the records come from, if another tool recorded them; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// Version of the recorder.
     pub tool_version: String,
     pub hostname: String,

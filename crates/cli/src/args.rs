@@ -2,8 +2,8 @@
 
 use crate::commands::{
     agent, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export,
-    guard_args, journal, list, open, pipeline, query, record, report, runs, sampler, selftest,
-    serve, sljtest, tune, watch_args,
+    guard_args, import, journal, list, open, pipeline, query, record, report, runs, sampler,
+    selftest, serve, sljtest, tune, watch_args,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -67,6 +67,8 @@ pub enum Command {
     Open(open::OpenArgs),
     /// Ask a stored run in SQL, with your own DuckDB
     Query(query::QueryArgs),
+    /// Make a run of another tool's trace: who took the time of a thread or a CPU in it
+    Import(Box<import::ImportArgs>),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
     /// Read a pipeline's journal back
@@ -122,6 +124,7 @@ impl Command {
             Command::Record(_)
             | Command::Attach(_)
             | Command::Guard(_)
+            | Command::Import(_)
             | Command::Sljtest(_)
             | Command::Sampler(_)
             | Command::Workshop(_)

@@ -85,6 +85,7 @@ fn whole() -> std::process::ExitCode {
         Command::Runs(args) => commands::runs::run(args, &cli.places),
         Command::Open(args) => commands::open::run(args, &cli.places),
         Command::Query(args) => commands::query::run(args, &cli.places),
+        Command::Import(args) => commands::import::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),
         Command::Journal(args) => commands::journal::run(args, &cli.places),
         Command::Sljtest(args) => commands::sljtest::run(args, &cli.places),

@@ -6,6 +6,7 @@ use jitterscope_model::{ClockKind, CpuSet, Nanos, PipelineRole, ProbeKind, SinkE
 use jitterscope_platform::clock;
 use jitterscope_recording::{Observer, Progress, Step};
 use jitterscope_view::pipeline::progress as lines;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The possible actions, in several lengths.
@@ -26,6 +27,10 @@ pub struct ProgressLine {
     prefix: String,
     stalls: &'static str,
     quiet: bool,
+    /// The possible actions, in several lengths.
+    hints: &'static [&'static str],
+    /// Whether recorded time passes, and not real time.
+    of_file: bool,
 }
 
 impl ProgressLine {
@@ -52,6 +57,19 @@ impl ProgressLine {
             prefix: String::new(),
             stalls,
             quiet,
+            hints: &HINTS,
+            of_file: false,
+        }
+    }
+
+    /// A line for a file that is read, which nothing is kept of before its end.
+    pub fn importing(quiet: bool, probe: ProbeKind, file: &Path) -> ProgressLine {
+        let file = file.file_name().unwrap_or_default().to_string_lossy();
+        ProgressLine {
+            prefix: format!("reading {}", visible(&file)),
+            hints: &[" (Ctrl-C ends it)", ""],
+            of_file: true,
+            ..ProgressLine::new(quiet, probe)
         }
     }
 
@@ -89,6 +107,7 @@ impl Observer for ProgressLine {
                 .to_string()
         };
         let when = match progress.total {
+            total if self.of_file => format!("{} of {total}", progress.elapsed),
             Nanos::ZERO => format!("{} so far", whole(progress.elapsed)),
             total => format!("{} left", whole(total.saturating_sub(progress.elapsed))),
         };
@@ -97,7 +116,7 @@ impl Observer for ProgressLine {
             self.prefix, progress.stalls, self.stalls, progress.worst
         );
         self.bar
-            .set_message(longest_that_fits(&found, &HINTS, output::talk_width()));
+            .set_message(longest_that_fits(&found, self.hints, output::talk_width()));
         self.bar.tick();
     }
 

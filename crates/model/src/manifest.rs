@@ -259,6 +259,10 @@ pub struct RunManifest {
     /// The moment that the rows surround, if `watch` saved the run; then the measurement was longer than the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moment: Option<crate::SavedMoment>,
+    /// The file that the records come from, if another tool recorded them. Then nothing was measured here: there is no
+    /// probe, no machine state and no overhead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<crate::Imported>,
     pub warnings: Vec<Warning>,
 }
 

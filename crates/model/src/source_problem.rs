@@ -83,6 +83,11 @@ pub enum SourceProblem {
         /// Each as `system:event`.
         events: Vec<String>,
     },
+    /// Another tool's file has no record of some events.
+    NotInFile {
+        /// Each as `system:event`.
+        events: Vec<String>,
+    },
     /// Some events were not requested.
     EventsNotAsked { grain: EventGrain },
     /// None of the required events exists or can be enabled.

@@ -263,6 +263,21 @@ pub enum Warning {
         /// The number of all stalls.
         stalls: u64,
     },
+    /// The imported file ends before its last page, or pages of it are damaged.
+    ImportCut {
+        /// CPUs whose records are incomplete.
+        cpus: CpuSet,
+    },
+    /// Pages of the imported file are out of order, and were left out.
+    ImportDisordered {
+        pages: u64,
+    },
+    /// The clock of the imported file is not the same on all CPUs.
+    ImportLocalClock,
+    /// A process was followed by its id: an imported file does not state which older threads belong to it.
+    ImportProcess {
+        pid: i32,
+    },
     /// Rows of the run are inconsistent.
     InconsistentRows {
         /// The number of stalls and attributions concerned.

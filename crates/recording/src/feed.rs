@@ -2,9 +2,11 @@
 
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
 use jitterscope_source::{
-    ContextError, Decoder, Mark, Page, PageInfo, PageLoss, PageRecords, Role, TraceContext,
+    ContextError, DecodeCounts, Decoder, Mark, Page, PageInfo, PageLoss, PageRecords, Role,
+    TraceContext,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Decodes the pages of both tracing instances of one recording.
 pub(crate) struct PageFeed {
@@ -105,6 +107,20 @@ impl PageFeed {
             // shown.
             Role::Graph => None,
         }
+    }
+
+    /// The number of records of each described event, `system:event`.
+    pub(crate) fn seen(&self) -> BTreeMap<String, u64> {
+        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+        for (event, count) in self.local.seen().chain(self.senders.seen()) {
+            *seen.entry(event.to_owned()).or_default() += count;
+        }
+        seen
+    }
+
+    /// What both sides decoded, and what they could not.
+    pub(crate) fn counts(&self) -> [DecodeCounts; 2] {
+        [self.local.counts(), self.senders.counts()]
     }
 
     /// The earliest of the CPUs' last records; `None` before the first record.

@@ -10,7 +10,7 @@ use jitterscope_platform::Machine;
 use jitterscope_source::{Symbols, Tasks, TraceContext};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How long a thread's name is used before it is read again. At first only for one turn, because a new thread often
@@ -70,6 +70,30 @@ impl CommTexts {
         known.insert(comm, name.clone());
         name
     }
+}
+
+/// The kernel functions in an event.
+fn functions_in(event: &KernelEvent) -> impl Iterator<Item = KernelAddr> + use<> {
+    let addrs = match event.kind {
+        EventKind::NmiHandler { handler: addr, .. }
+        | EventKind::WorkStart { function: addr, .. }
+        | EventKind::WorkQueued { function: addr, .. }
+        | EventKind::TimerEntry { function: addr, .. }
+        | EventKind::HrtimerEntry { function: addr, .. }
+        | EventKind::CsdEntry { function: addr, .. } => [Some(addr), None],
+        EventKind::CsdQueued {
+            function, callsite, ..
+        } => [Some(function), Some(callsite)],
+        EventKind::IpiSendCpu {
+            callsite, callback, ..
+        }
+        | EventKind::IpiSendCpumask {
+            callsite, callback, ..
+        } => [Some(callsite), Some(callback)],
+        _ => [None, None],
+    };
+    // 0 means no function.
+    addrs.into_iter().flatten().filter(|addr| addr.0 != 0)
 }
 
 /// Names on a live machine.
@@ -203,28 +227,7 @@ impl LiveNames {
 
     /// Names the functions in an event.
     fn learn_functions(&self, event: &KernelEvent) {
-        let addrs = match event.kind {
-            EventKind::NmiHandler { handler: addr, .. }
-            | EventKind::WorkStart { function: addr, .. }
-            | EventKind::WorkQueued { function: addr, .. }
-            | EventKind::TimerEntry { function: addr, .. }
-            | EventKind::HrtimerEntry { function: addr, .. }
-            | EventKind::CsdEntry { function: addr, .. } => [Some(addr), None],
-            EventKind::CsdQueued {
-                function, callsite, ..
-            } => [Some(function), Some(callsite)],
-            EventKind::IpiSendCpu {
-                callsite, callback, ..
-            }
-            | EventKind::IpiSendCpumask {
-                callsite, callback, ..
-            } => [Some(callsite), Some(callback)],
-            _ => [None, None],
-        };
-        // 0 means no function.
-        for addr in addrs.into_iter().flatten().filter(|addr| addr.0 != 0) {
-            self.function(addr);
-        }
+        functions_in(event).for_each(|addr| drop(self.function(addr)));
     }
 
     /// Reads a thread's name now, unless it was read recently. Ids are reused, so a known name may be that of an
@@ -269,12 +272,7 @@ impl LiveNames {
     pub(crate) fn save(&self, context: &mut TraceContext) {
         let functions = self.functions.known.borrow();
         context.keep_symbols(&self.symbols, functions.keys().copied());
-        context.tasks = self
-            .tasks
-            .borrow()
-            .iter()
-            .map(|(tid, comm)| (tid, comm.to_string()))
-            .collect();
+        context.tasks = names_of(&self.tasks.borrow());
     }
 
     /// Frees the kernel's symbols, the largest part here, after the last function was named.
@@ -338,6 +336,12 @@ impl LiveNames {
     }
 }
 
+/// Names of threads, as a run keeps them.
+fn names_of(tasks: &Tasks) -> BTreeMap<i32, String> {
+    let named = tasks.iter();
+    named.map(|(tid, comm)| (tid, comm.to_string())).collect()
+}
+
 /// Names stored with a run.
 pub struct StoredNames {
     symbols: Symbols,
@@ -391,6 +395,8 @@ pub(crate) struct ReplayedNames {
     last_identities: LastIdentities,
     /// All names known at the end, for a trace with missing parts.
     known_in_the_end: Option<Tasks>,
+    /// Whether every function in a record is named immediately.
+    keep_functions: bool,
 }
 
 impl ReplayedNames {
@@ -406,7 +412,30 @@ impl ReplayedNames {
             asked: KeyedMap::default(),
             last_identities: LastIdentities::default(),
             known_in_the_end: None,
+            keep_functions: false,
         }
+    }
+
+    /// With all of the kernel's symbols, for a trace that comes with them. Names every function in a record, so that
+    /// [`ReplayedNames::save`] has all that a reader may ask for.
+    pub(crate) fn with_symbols(context: &TraceContext, symbols: Symbols) -> ReplayedNames {
+        ReplayedNames {
+            symbols,
+            keep_functions: true,
+            ..ReplayedNames::new(context)
+        }
+    }
+
+    /// The functions named since the last call.
+    pub(crate) fn take_functions(&self) -> Vec<(KernelAddr, Name)> {
+        std::mem::take(&mut self.functions.new.borrow_mut())
+    }
+
+    /// Adds every name to the run's context.
+    pub(crate) fn save(&self, context: &mut TraceContext) {
+        let functions = self.functions.known.borrow();
+        context.keep_symbols(&self.symbols, functions.keys().copied());
+        context.tasks = names_of(&self.tasks.borrow());
     }
 
     /// Parts of the trace, and the names in them, are missing.
@@ -444,6 +473,9 @@ impl ReplayedNames {
             && !self.read.contains(&tid)
         {
             self.tasks.borrow_mut().begin(tid, event.time);
+        }
+        if self.keep_functions {
+            functions_in(event).for_each(|addr| drop(self.function(addr)));
         }
         self.read_until(self.records);
     }

@@ -6,6 +6,7 @@
 //! | [`mod@format`] | the kernel's event formats |
 //! | [`decode`] | pages to [`KernelEvent`](jitterscope_model::KernelEvent)s |
 //! | [`tracefs`] | the live source: our own instances, drained without waiting |
+//! | [`tracedat`] | another tool's file: `trace.dat` |
 //! | [`counters`] | the counters in `/proc`: no privilege needed, correlation only |
 //! | [`smi`] | the processor's count of system management interrupts |
 //! | [`survey()`] | which sources a machine has |
@@ -24,6 +25,7 @@ pub mod smi;
 mod survey;
 pub mod symbols;
 pub mod tasks;
+pub mod tracedat;
 pub mod tracefs;
 
 pub use calls::CallDecoder;

@@ -110,6 +110,9 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
             format!("no tracing instance could be made at {path}: {system}")
         }
         P::EventsMissing { events } => format!("this kernel lacks {}", events.join(", ")),
+        P::NotInFile { events } => {
+            format!("the file has no record of {}", events.join(", "))
+        }
         P::EventsNotAsked { grain } => format!("not all events were recorded (--events {grain})"),
         P::NoEvents { events } => {
             format!(
@@ -255,6 +258,9 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
             "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw"
         }
         P::EventsMissing { .. } => "use a newer kernel, or one that has these events built in",
+        P::NotInFile { .. } => {
+            "where these events happened, record them too: trace-cmd record -e SYSTEM:EVENT"
+        }
         P::EventsNotAsked { .. } => "record with --events all",
         P::EventsLost { .. } => "make the trace buffer larger",
         P::CallsLost { .. } => "make the trace buffer larger, or trace fewer functions",

@@ -67,6 +67,24 @@ pub fn warning(warning: &Warning) -> String {
             format!("{refused} threads were not followed: the limit is {most}.")
         }
         Warning::NotFollowed { late, missed } => not_followed(*late, *missed),
+        Warning::ImportCut { cpus } => format!(
+            "The file is cut off or damaged: the records of {} are incomplete. What the file still holds was \
+             imported.",
+            cpus.in_words()
+        ),
+        Warning::ImportDisordered { pages } => format!(
+            "{} of the file were left out, because their times precede those of earlier pages of the CPU. Stalls at \
+             these times have no verdict.",
+            if *pages == 1 { "1 page".to_owned() } else { format!("{} pages", crate::number::count(*pages)) }
+        ),
+        Warning::ImportLocalClock => "The file's clock is 'local': the kernel does not compare the clocks of its CPUs, \
+             which may differ by microseconds and more. The order of events of different CPUs (who woke whom, a \
+             thread that moves) is therefore approximate. Record with a common clock: trace-cmd record -C mono."
+            .into(),
+        Warning::ImportProcess { pid } => format!(
+            "Thread {pid} was followed, and the threads that it began in the trace. A trace does not state which older \
+             threads belong to process {pid}; follow those by name (--comm)."
+        ),
         Warning::RenamedOften { threads } => format!(
             "{} renamed themselves too often to record every name: the report may show their activity under any \
              of their names.",

@@ -144,6 +144,15 @@ fn of_thread(task: &Task) -> Option<KnownName> {
         .or_else(|| if task.is_of_user() { None } else { kernels() })
 }
 
+/// Whether a listed kernel thread, or an idle task, has this name. A user's thread may imitate it.
+#[must_use]
+pub fn is_named_like_kernel_thread(name: &str) -> bool {
+    let ours = |known: &KnownName| threads::OURS.contains(&known.name);
+    name.starts_with(threads::WORKER)
+        || NameList::Threads.find(name).is_some()
+        || beginning(name).is_some_and(|known| !ours(&known))
+}
+
 fn beginning(name: &str) -> Option<KnownName> {
     NameList::ThreadPrefixes.first(|known| name.starts_with(known))
 }
@@ -174,7 +183,7 @@ pub(crate) fn is_kernel_thread(name: &str) -> bool {
         .find(name)
         .or_else(|| NameList::Daemons.find(name))
         .is_some()
-        || name.strip_prefix("kworker/").is_some_and(numbered)
+        || name.strip_prefix(threads::WORKER).is_some_and(numbered)
         || NameList::ThreadPrefixes.first(begins).is_some()
 }
 

@@ -5,6 +5,12 @@ use super::Table;
 /// The beginning of the names of idle tasks. A user's thread may imitate it.
 pub(super) const IDLE: (&str, &str) = ("swapper/", "the idle task");
 
+/// The beginning of the names of kernel workers: reports name what they run instead.
+pub(super) const WORKER: &str = "kworker/";
+
+/// Beginnings of the names of this program's threads.
+pub(super) const OURS: [&str; 2] = ["js-spin/", "jitterscope"];
+
 /// Kernel threads, by their whole name.
 pub(super) const WHOLE: Table = &[
     ("rcu_preempt", "drives RCU grace periods"),
@@ -29,11 +35,11 @@ pub(super) const WHOLE: Table = &[
 /// nothing about the user.
 pub(super) const PREFIXES: Table = &[
     (
-        "js-spin/",
+        OURS[0],
         "named like a measuring thread of jitterscope: another recording?",
     ),
     (
-        "jitterscope",
+        OURS[1],
         "named like jitterscope: another one of its processes?",
     ),
     (

@@ -16,10 +16,10 @@ mod words;
 use crate::known_names;
 use jitterscope_model::{
     AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
-    EndedEarly, EventClass, HostFacts, JournalEnd, JournalFault, MetCulprits, MovedBecause, Part,
-    PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
-    ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender, Stall,
-    ThreadAccount, ThreadRef, WakeupResult,
+    EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault, MetCulprits,
+    MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
+    ProbeKind, ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
+    Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,6 +45,24 @@ pub struct Redactor {
 }
 
 /// The words of a moment may be an application's.
+/// Keeps what the file is, not what it is called.
+fn imported(from: &Imported) -> Imported {
+    let known = |word: &str, of: &[&str]| match of.contains(&word) {
+        true => word.to_owned(),
+        false => LEFT_OUT.to_owned(),
+    };
+    let clocks = [&Imported::NANOSECOND_CLOCKS[..], &[Imported::TSC_CLOCK]].concat();
+    Imported {
+        file: String::new(),
+        format: known(&from.format, &[Imported::TRACE_DAT]),
+        format_version: from.format_version,
+        program: None,
+        clock: known(&from.clock, &clocks),
+        states_date: from.states_date,
+        unread_records: from.unread_records,
+    }
+}
+
 fn moment(moment: &SavedMoment) -> SavedMoment {
     SavedMoment {
         realtime_ns: moment.realtime_ns,
@@ -145,6 +163,7 @@ impl Redactor {
             interrupted: manifest.interrupted,
             killed: manifest.killed,
             moment: manifest.moment.as_ref().map(moment),
+            imported: manifest.imported.as_ref().map(imported),
             warnings: manifest.warnings.iter().map(warning::warning).collect(),
         }
     }

@@ -78,6 +78,7 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::ControlUnreadable { .. }
         | SourceProblem::InstanceRefused { .. }
         | SourceProblem::EventsMissing { .. }
+        | SourceProblem::NotInFile { .. }
         | SourceProblem::NoEvents { .. }
         | SourceProblem::FormatUnreadable { .. }
         | SourceProblem::NoTraceBuffer { .. }

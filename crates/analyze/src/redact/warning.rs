@@ -39,6 +39,10 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::RingFull { .. }
         | Warning::Disordered { .. }
         | Warning::VerdictsKept { .. }
+        | Warning::ImportCut { .. }
+        | Warning::ImportDisordered { .. }
+        | Warning::ImportLocalClock
+        | Warning::ImportProcess { .. }
         | Warning::InconsistentRows { .. } => warning.clone(),
         Warning::NoKernelEvents(NoKernelEvents { wanted, problem }) => {
             let problem = problem.as_ref().map(super::source::problem);

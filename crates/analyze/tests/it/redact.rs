@@ -263,6 +263,15 @@ fn manifest() -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: true,
         killed: true,
+        imported: Some(Imported {
+            file: text(),
+            format: text(),
+            format_version: 7,
+            program: Some(text()),
+            clock: text(),
+            states_date: true,
+            unread_records: 3,
+        }),
         moment: Some(SavedMoment {
             realtime_ns: 1,
             by: AskedBy::Application,

@@ -33,6 +33,7 @@ mod gate;
 pub mod guard;
 pub mod guard_args;
 mod guard_files;
+pub mod import;
 pub mod journal;
 pub mod leftovers;
 pub mod list;

@@ -43,6 +43,7 @@ mod graph;
 mod guard;
 mod hostile;
 mod https;
+mod import;
 mod killed;
 mod lost;
 mod open;

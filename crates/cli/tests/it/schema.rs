@@ -91,6 +91,10 @@ fn warnings() -> Vec<Warning> {
         },
         Warning::NotFollowed { late: 1, missed: 2 },
         Warning::RenamedOften { threads: 1 },
+        Warning::ImportCut { cpus: cpus() },
+        Warning::ImportDisordered { pages: 2 },
+        Warning::ImportLocalClock,
+        Warning::ImportProcess { pid: 1 },
         Warning::UnrecordedSwitches {
             count: 1,
             cpus: cpus(),

@@ -16,6 +16,11 @@ pub(crate) struct FanOut<'a> {
 }
 
 impl<'a> FanOut<'a> {
+    /// The stored run alone.
+    pub(crate) fn of_store(store: StoreSink) -> FanOut<'a> {
+        Opened(Vec::new()).with(store)
+    }
+
     /// Sums the rows up as they arrive.
     pub(crate) fn sum_up(&mut self, of: RowsOf) {
         self.sums = Some(RowSummer::stored(of));

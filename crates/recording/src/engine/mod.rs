@@ -19,6 +19,7 @@ mod tests;
 mod writer;
 
 pub(crate) use batch::Batch;
+pub(crate) use fan_out::FanOut;
 pub use output::{Delivered, Output};
 pub(crate) use outputs::Outputs;
 pub use outputs::WriterUse;

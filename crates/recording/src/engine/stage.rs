@@ -398,6 +398,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             interrupted: false,
             killed: false,
             moment: None,
+            imported: None,
             warnings: Vec::new(),
         }
     }

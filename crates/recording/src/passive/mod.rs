@@ -7,4 +7,4 @@ mod settings;
 pub use recording::{record_passive, watch_passive};
 pub use settings::{Owners, PassiveRecordSettings};
 
-pub(crate) use recording::{take_in, watching};
+pub(crate) use recording::{kept, of_watch, take_in, watching};

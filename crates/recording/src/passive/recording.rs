@@ -80,7 +80,7 @@ impl MakesRows for Watched {
 }
 
 /// The settings as the run stores them.
-fn kept(settings: &PassiveSettings) -> Setup {
+pub(crate) fn kept(settings: &PassiveSettings) -> Setup {
     Setup::Watching {
         cpus: settings.cpus.clone(),
         join_within: settings.join_within,
@@ -463,7 +463,8 @@ pub(crate) fn take_in(
     rows.until(now, sink)
 }
 
-fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warning> {
+/// The warnings of a watch.
+pub(crate) fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) -> Vec<Warning> {
     let mut found = Vec::new();
     if watch.refused() > 0 {
         found.push(Warning::TooManyThreads {

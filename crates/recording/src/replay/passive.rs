@@ -4,11 +4,11 @@ use super::steps::StoredPages;
 use super::threads::Found;
 use super::{EachStall, ReplayError, Replayed};
 use crate::passive::{take_in, watching};
-use crate::threads::{EpisodeRows, InOrder, TakesRecords};
+use crate::threads::{EpisodeRows, InOrder, MakesRows, TakesRecords};
 use jitterscope_attribute::{Belonging, NameResolver, PassiveWatch};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, DrainTurn, IntervalRow, KernelEvent, PassiveCpu, Record, Setup,
-    Source, SourceTurn, Stall, ThreadRef, Ticks, Verdict,
+    Attribution, Comm, CpuId, DrainTurn, IntervalRow, KernelEvent, PassiveCpu, Record, Setup, Sink,
+    SinkError, Source, SourceTurn, Stall, ThreadRef, Ticks, Verdict,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -57,6 +57,17 @@ impl TakesRecords for PassiveWatch {
             Setup::Gone { cpu, at } => self.gone(*cpu, *at),
             _ => {}
         }
+    }
+}
+
+impl MakesRows for PassiveWatch {
+    fn make_rows(
+        &mut self,
+        rows: &mut EpisodeRows,
+        now: Ticks,
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
+        take_in(rows, self, now, sink)
     }
 }
 

@@ -21,8 +21,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Limit on followed threads: of a process or a command, which the user chose, and of a name, which any thread may
 /// have.
-const MOST_THREADS: usize = 1 << 15;
-const MOST_OF_NAME: usize = 1 << 10;
+pub(crate) const MOST_THREADS: usize = 1 << 15;
+pub(crate) const MOST_OF_NAME: usize = 1 << 10;
 
 /// Follows threads, attributes their stalls and writes a run. Ends when the threads have ended, the time is over, or
 /// `stop` becomes true, and keeps what was measured.

@@ -302,7 +302,8 @@ impl<F: TakesRecords> Follow<F> {
     }
 }
 
-fn kept(settings: &FollowerSettings) -> Setup {
+/// The settings as the run stores them.
+pub(crate) fn kept(settings: &FollowerSettings) -> Setup {
     Setup::Following {
         join_within: settings.join_within,
         remember: settings.remember,

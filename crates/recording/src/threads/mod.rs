@@ -11,7 +11,8 @@ pub use attach::attach;
 pub use followed::FollowError;
 pub use settings::{AttachSettings, Followed};
 
-pub(crate) use episode_rows::EpisodeRows;
+pub(crate) use attach::{MOST_OF_NAME, MOST_THREADS};
+pub(crate) use episode_rows::{EpisodeRows, INTERVAL};
 pub(crate) use event_run::{EventRun, JOIN_WITHIN, MakesRows};
-pub(crate) use follow::{Follow, InOrder, TakesRecords};
+pub(crate) use follow::{Follow, InOrder, TakesRecords, kept};
 pub(crate) use followed::threads as threads_of;

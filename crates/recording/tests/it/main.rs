@@ -1,6 +1,7 @@
 //! The crate's integration tests, linked once.
 
 mod charges;
+mod import;
 mod losses;
 mod passive;
 mod pipeline;

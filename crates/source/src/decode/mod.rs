@@ -52,6 +52,10 @@ pub struct Decoder {
     layout: PageLayout,
     /// By event id.
     plans: Vec<Option<Compiled>>,
+    /// The number of records, by event id.
+    seen: Vec<u64>,
+    /// The events with a plan: id, and `system:event`.
+    events: Vec<(usize, String)>,
     id: NumberField,
     pid: NumberField,
     flags: NumberField,
@@ -69,6 +73,7 @@ impl Decoder {
         let layout = context.layout()?;
         let mut names = Names::default();
         let mut plans: Vec<Option<Compiled>> = Vec::new();
+        let mut events = Vec::new();
         let (mut id, mut pid, mut flags) = Default::default();
         for format in context.formats()? {
             // The same for all events of a kernel.
@@ -80,9 +85,12 @@ impl Decoder {
                 plans.resize_with(index + 1, || None);
             }
             plans[index] = Compiled::new(&format, &mut names);
+            events.push((index, format!("{}:{}", format.system(), format.name())));
         }
         Ok(Decoder {
             layout,
+            seen: vec![0; plans.len()],
+            events,
             plans,
             id,
             pid,
@@ -97,6 +105,14 @@ impl Decoder {
     #[must_use]
     pub fn layout(&self) -> &PageLayout {
         &self.layout
+    }
+
+    /// The described events, each as `system:event`, with the number of their records so far.
+    pub fn seen(&self) -> impl Iterator<Item = (&str, u64)> {
+        let count = |id: usize| self.seen.get(id).copied().unwrap_or(0);
+        self.events
+            .iter()
+            .map(move |(id, name)| (name.as_str(), count(*id)))
     }
 
     /// Keeps what is written to `trace_marker` from now on.
@@ -158,6 +174,7 @@ impl Decoder {
             }
             let kind = plan.decode(record.data, &mut self.names);
             info.events += 1;
+            self.seen[id] += 1;
             let tid = self.pid.i32(record.data);
             let context = ExecutionContext::from_flags(self.flags.u32(record.data) as u8);
             sink(KernelEvent {

@@ -113,6 +113,20 @@ impl<'a> Page<'a> {
         unmarked
     }
 
+    /// A page that says that an unknown number of events was lost up to this time. It has one record there, of no event.
+    #[must_use]
+    pub fn of_loss(layout: &PageLayout, at: Ticks) -> Vec<u8> {
+        let record: [[u8; 4]; 2] = [1u32.to_le_bytes(), [0; 4]];
+        let record = record.as_flattened();
+        let mut page = vec![0; layout.data];
+        page[layout.timestamp..][..8].copy_from_slice(&at.0.to_le_bytes());
+        // The length and the flags are in the lower word, whatever the size of the field.
+        page[layout.commit..][..4].copy_from_slice(&(record.len() as u32).to_le_bytes());
+        page.extend(record);
+        Page::mark_loss(layout, &mut page);
+        page
+    }
+
     /// How many of `bytes` the page uses: header, records and the stored number of lost events. The rest of a
     /// sub-buffer need not be kept.
     #[must_use]
@@ -126,6 +140,12 @@ impl<'a> Page<'a> {
             0
         };
         (layout.data + page.records.len() + stored).min(bytes.len())
+    }
+
+    /// Its base time, which no event of it precedes.
+    #[must_use]
+    pub fn base(&self) -> Ticks {
+        Ticks(self.base)
     }
 
     /// The loss before this page.

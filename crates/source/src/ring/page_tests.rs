@@ -201,3 +201,22 @@ proptest! {
         prop_assert_eq!(range.map(|(a, b)| (a.0, b.0)), expected.first().zip(expected.last()).map(|(a, b)| (a.0, b.0)));
     }
 }
+
+#[test]
+fn a_page_of_loss_has_a_time_and_no_event() {
+    for size in [4, 8] {
+        let text = format!(
+            "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+             \tfield: local_t commit;\toffset:8;\tsize:{size};\tsigned:1;\n\
+             \tfield: char data;\toffset:{};\tsize:4080;\tsigned:0;\n",
+            8 + size
+        );
+        let layout = PageLayout::parse(&text).unwrap();
+        let bytes = Page::of_loss(&layout, Ticks(77));
+        let page = Page::parse(&layout, &bytes).unwrap();
+        assert_eq!(page.loss(), PageLoss::LostUnknown);
+        assert_eq!(page.time_range(), Some((Ticks(77), Ticks(77))));
+        assert!(page.is_complete() && !page.read().is_damaged());
+        assert_eq!(Page::used(&layout, &bytes), bytes.len());
+    }
+}

@@ -110,11 +110,11 @@ pub(super) const LOCAL_FILTERED: &[(Wanted, EventFilter)] = &[
 ];
 
 /// The start of a thread.
-pub(super) const NEW_TASK: Wanted = want("task", "task_newtask", &SourceLoss::ThreadStarts);
+pub(super) static NEW_TASK: Wanted = want("task", "task_newtask", &SourceLoss::ThreadStarts);
 
 /// A thread gets another name, on all CPUs. Any thread may rename itself as often as it likes, so very frequent ones
 /// are filtered out. It also serves to measure the cost of a record, before the first drain.
-pub(super) const RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Renames);
+pub(super) static RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Renames);
 
 /// A thread or a process moves to another control group, on all CPUs. Without it, the group of a process that moves and
 /// ends before it is read is unknown, or that of its creator.
@@ -122,7 +122,7 @@ pub(super) const REGROUPED: Wanted = unneeded("cgroup", "cgroup_attach_task");
 
 /// The scheduler charges a thread for its run time; recorded where threads are followed. A thread that asks for its own
 /// CPU time is charged each time, which would flood the buffer.
-pub(super) const CHARGE: (Wanted, Option<EventFilter>) = (
+pub(super) static CHARGE: (Wanted, Option<EventFilter>) = (
     want("sched", "sched_stat_runtime", &SourceLoss::Charges),
     Some(EventFilter::AtLeast("runtime", 10_000)),
 );
@@ -219,6 +219,39 @@ impl Missing {
         self.events.push(format!("{VECTORS}:*"));
         self.losses.insert(SourceLoss::Vectors);
     }
+}
+
+/// Whether any recording has this event.
+pub(crate) fn is_recorded(system: &str, event: &str) -> bool {
+    let is_half = event.ends_with("_entry") || event.ends_with("_exit");
+    let [local, senders] = every();
+    (system == VECTORS && is_half)
+        || local
+            .into_iter()
+            .chain(senders)
+            .any(|wanted| (wanted.system, wanted.event) == (system, event))
+}
+
+/// The events of measured CPUs, and those of senders, of all kinds of recordings.
+fn every() -> [Vec<&'static Wanted>; 2] {
+    let local = LOCAL
+        .iter()
+        .chain(LOCAL_FILTERED.iter().map(|(wanted, _)| wanted))
+        .chain([&CHARGE.0, &NEW_TASK]);
+    let senders = SENDERS.iter().map(|(wanted, _)| wanted).chain([&RENAMED]);
+    [local.collect(), senders.collect()]
+}
+
+/// The events of both sides that have no record. `has` says whether a `system:event` has one; of the interrupt vectors
+/// any will do.
+pub(crate) fn missing_in(has: impl Fn(&str) -> bool) -> [Missing; 2] {
+    let [local, senders] = every()
+        .map(|wanted| Missing::of(wanted.into_iter(), |event| has(&event.replace('/', ":"))));
+    let mut local = local;
+    if !has(&format!("{VECTORS}:*")) {
+        local.add_vectors();
+    }
+    [local, senders]
 }
 
 impl Tracefs {

@@ -27,7 +27,7 @@ mod watch;
 mod writer;
 
 pub use error::TraceError;
-pub(crate) use events::{Missing, missing_local, missing_senders};
+pub(crate) use events::{Missing, is_recorded, missing_in, missing_local, missing_senders};
 pub use graph::{CallGraph, GraphSettings, graph_functions, graph_support};
 pub use instance::Leftover;
 pub use jitterscope_model::TraceRole as Role;

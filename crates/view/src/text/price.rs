@@ -7,20 +7,30 @@ use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost};
 /// The number of named event classes.
 const REPORTED: usize = 3;
 
+/// The number of records by class.
+pub(crate) fn records(price: &Price) -> String {
+    let all = all(price);
+    match all {
+        0 => "no kernel event was recorded".into(),
+        _ => format!("{} kernel events ({})", count(all), classes(price, all)),
+    }
+}
+
+fn all(price: &Price) -> u64 {
+    let counts = price.events.values();
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
+}
+
 /// The number of records by class, the cost of each, the total, and the recorder's own thread.
 pub(crate) fn text(price: &Price) -> String {
-    let all: u64 = price
-        .events
-        .values()
-        .fold(0, |sum, count| sum.saturating_add(*count));
     let helper = format!(
         "our own thread took {} of a CPU",
         percent(price.helper_fraction)
     );
-    if all == 0 {
-        return format!("no kernel event was recorded; {helper}");
+    let mut text = records(price);
+    if all(price) == 0 {
+        return format!("{text}; {helper}");
     }
-    let mut text = format!("{} kernel events ({})", count(all), classes(price, all));
     if let Some(RecordCost { warm_ns, cold_ns }) = price.record {
         text += &format!(", of {warm_ns} each with warm caches to {cold_ns} with cold ones");
     }

@@ -7,7 +7,7 @@ use crate::report::Report;
 use crate::sources::source_words;
 use crate::style::Tone;
 use jitterscope_analyze::{AttributionSummary, RunSummary, SourceWords, Trust, WakeupSummary};
-use jitterscope_model::{ClockKind, Nanos, ProbeKind, RateSource, SourceStatus};
+use jitterscope_model::{ClockKind, Imported, Nanos, ProbeKind, RateSource, SourceStatus, visible};
 
 /// The least share of events inside stalls at which the correlation is sound.
 pub(super) const SOUND: f64 = 0.999;
@@ -43,6 +43,9 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
         Some(wakeup) => report.fact(None, "probe", sleeper(wakeup, trust)),
         None => spinner(&mut report, trust),
     }
+    if let Some(from) = &summary.run.imported {
+        report.fact(None, "imported", imported(from));
+    }
     report.fact(None, "clock", clock(summary));
     if let Some(attribution) = &summary.attribution {
         if attribution.stalls > 0 {
@@ -58,10 +61,15 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
         }
     }
     losses(&mut report, summary);
-    let is_noisy = trust.helpers_on_measured.then_some(Tone::Warning);
-    report.fact(is_noisy, "own noise", noise(trust));
-    if let Some(price) = &trust.price {
-        report.fact(None, "tracing cost", super::price::text(price));
+    // Nothing of ours ran where the file was recorded.
+    if summary.run.imported.is_none() {
+        let is_noisy = trust.helpers_on_measured.then_some(Tone::Warning);
+        report.fact(is_noisy, "own noise", noise(trust));
+    }
+    match (&trust.price, &summary.run.imported) {
+        (None, _) => {}
+        (Some(price), None) => report.fact(None, "tracing cost", super::price::text(price)),
+        (Some(price), Some(_)) => report.fact(None, "records", super::price::records(price)),
     }
     report.fact(None, "raw trace", raw_trace(trust));
     limited(&mut report, summary);
@@ -110,7 +118,45 @@ fn sleeper(wakeup: &WakeupSummary, trust: &Trust) -> String {
     )
 }
 
+/// The file that the records come from.
+fn imported(from: &Imported) -> String {
+    let mut text = format!(
+        "{} of version {}",
+        visible(&from.format),
+        from.format_version
+    );
+    if !from.file.is_empty() {
+        text = format!("{}, a {text}", visible(&from.file));
+    }
+    if let Some(program) = &from.program {
+        text += &format!(", written by {}", visible(program));
+    }
+    text += match from.states_date {
+        true => "; it states the time of day",
+        false => {
+            "; it does not state the time of day: its last change counts as the end of the recording"
+        }
+    };
+    if from.unread_records > 0 {
+        text += &format!(
+            "; {} records of other events are not used",
+            count(from.unread_records)
+        );
+    }
+    text
+}
+
 fn clock(summary: &RunSummary) -> String {
+    if let Some(from) = &summary.run.imported {
+        let name = visible(&from.clock);
+        return match summary.trust.rate_source {
+            RateSource::Exact => format!("the kernel's '{name}', in nanoseconds"),
+            _ => format!(
+                "the kernel's '{name}' at {:.3} MHz, as the file states it",
+                summary.probe.tsc_hz as f64 / 1e6
+            ),
+        };
+    }
     let name = match summary.probe.clock {
         ClockKind::Tsc => "TSC",
         ClockKind::MonotonicRaw => "CLOCK_MONOTONIC_RAW",

@@ -12,7 +12,7 @@ pub(super) struct FileClock {
     pub(super) scale: Option<(u32, u32)>,
     pub(super) offset: i64,
     /// The kernel's name of the clock.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Whether times are `CLOCK_BOOTTIME`.
     boottime: bool,
     /// How far the scale is off at the end of the run.
@@ -28,6 +28,11 @@ impl FileClock {
         let (scale, name) = match run.clock {
             ClockKind::Tsc => (Some(scale(run.rate.hz)), "x86-tsc"),
             ClockKind::MonotonicRaw => (None, "mono_raw"),
+        };
+        // An imported run has the clock of its file.
+        let name = match &run.imported {
+            Some(from) => from.clock.clone(),
+            None => name.to_owned(),
         };
         let base = start.boottime_ns.unwrap_or(start.monotonic_raw_ns);
         let scaled = |ticks: u64| match scale {

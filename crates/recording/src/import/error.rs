@@ -1,0 +1,102 @@
+//! Why nothing was imported.
+
+use jitterscope_model::{CpuSet, SinkError, visible};
+use jitterscope_source::ContextError;
+use jitterscope_source::tracedat::TraceDatError;
+use jitterscope_store::StoreError;
+use std::io;
+use std::path::PathBuf;
+
+/// An import that made no run.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file cannot be opened.
+    #[error("{}: {source}", visible(&path.to_string_lossy()))]
+    File { path: PathBuf, source: io::Error },
+    /// The file is not one that we read.
+    #[error("{}: {source}", visible(&path.to_string_lossy()))]
+    Format {
+        path: PathBuf,
+        source: TraceDatError,
+    },
+    /// Its pages or its events are not described so that they can be decoded.
+    #[error("this is {file}, but its records cannot be decoded: {source}")]
+    Described { file: String, source: ContextError },
+    #[error("reading the file: {0}")]
+    Read(#[from] io::Error),
+    /// The run cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Rows(#[from] SinkError),
+    /// Its times are of no clock that we know.
+    #[error("this is {file}, whose times are of the clock '{clock}': {advice}")]
+    Clock {
+        file: String,
+        clock: String,
+        advice: &'static str,
+    },
+    /// There is nothing in it.
+    #[error("this is {file}, and it holds no record: there is nothing to import")]
+    Empty { file: String },
+    /// Several buffers hold records.
+    #[error(
+        "this is {file}, with records in several buffers: {buffers}. Choose one: --buffer NAME"
+    )]
+    Buffers { file: String, buffers: String },
+    /// There is no such buffer.
+    #[error("this is {file}, and it has no records in a buffer '{name}'; it has {buffers}")]
+    NoBuffer {
+        file: String,
+        name: String,
+        buffers: String,
+    },
+    /// Its tables want more memory than any real file does.
+    #[error(
+        "this is {file}, but it claims {streams} CPUs with pages of {page_size} bytes, which cannot be"
+    )]
+    Implausible {
+        file: String,
+        streams: usize,
+        page_size: u32,
+    },
+    /// The user named no victim.
+    #[error(
+        "this is {file}. Its records say nothing of a probe, so name whose stalls you want: {offers}"
+    )]
+    NoVictim { file: String, offers: String },
+    /// Nothing shows who had a CPU.
+    #[error(
+        "this is {file}, and it has no record of sched:sched_switch, which shows who had a CPU. Record again with it: \
+         trace-cmd record -e sched -e irq -e irq_vectors -e timer -e workqueue"
+    )]
+    NoSwitches { file: String },
+    /// No thread of the name or id is in it.
+    #[error("this is {file}, and {who} is in none of its records. {offers}")]
+    NotThere {
+        file: String,
+        who: String,
+        offers: String,
+    },
+    /// It has no records of the CPUs.
+    #[error("this is {file}, and it has no records of CPU {cpus}; it has some of CPU {there}")]
+    NoCpus {
+        file: String,
+        cpus: CpuSet,
+        there: CpuSet,
+    },
+    /// No thread had the CPUs.
+    #[error(
+        "this is {file}, and no thread but the kernel's own had CPU {cpus}; name the threads that belong there: \
+         --for NAME or --for PID"
+    )]
+    NoOwner { file: String, cpus: CpuSet },
+    /// The disk is full.
+    #[error(
+        "there is no room left for the run; nothing is kept. Free some space, or name another folder with --runs"
+    )]
+    NoRoom,
+    /// The user ended it.
+    #[error("interrupted; nothing is kept")]
+    Interrupted,
+}

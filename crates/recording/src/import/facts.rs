@@ -1,0 +1,346 @@
+//! What a run states of an imported file.
+
+use super::error::ImportError;
+use super::opened::{Opened, program_of};
+use super::pages::FilePages;
+use super::settings::ImportSettings;
+use super::victims::{Plan, Results, threshold};
+use crate::settings::RecordSettings;
+use crate::threads::INTERVAL;
+use jitterscope_model::{
+    ClockKind, ClockReading, CpuSet, EventGrain, EventsInGaps, HostFacts, Imported, Nanos,
+    ProbeKind, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, SourceLoss,
+    SourceProblem, SourceReport, SourceStatus, StoredTrace, TickRate, Ticks, Warning,
+};
+use jitterscope_source::tracedat::{ReadAt, missing};
+use jitterscope_source::{Symbols, SymbolsError};
+use std::io;
+
+/// Limit on a text that the file states of its machine, bytes.
+const LONGEST: usize = 128;
+/// A program whose files state `CLOCK_BOOTTIME` as the offset of their times.
+const OURS: &str = "jitterscope";
+
+/// What is known before the first row.
+pub(super) struct Facts {
+    /// The first record of the victims' CPUs.
+    pub(super) from: Ticks,
+    /// How long the trace lasts, as far as its last pages show it.
+    pub(super) span: Ticks,
+    pub(super) interval: Nanos,
+    pub(super) threshold: Nanos,
+    /// CPUs whose time counts.
+    pub(super) measured: CpuSet,
+    pub(super) clock_start: ClockReading,
+    probe: ProbeSettings,
+    host: HostFacts,
+    label: String,
+    command_line: Vec<String>,
+    rate: TickRate,
+    clock: ClockKind,
+    imported: Imported,
+    /// Events whose formats cannot be read, each as `system:event`.
+    unreadable: Vec<String>,
+    symbols: SourceReport,
+    trace_limit: u64,
+}
+
+impl Facts {
+    pub(super) fn of<R: ReadAt>(
+        opened: &Opened<R>,
+        settings: &ImportSettings,
+        plan: &Plan,
+        (unreadable, symbols): (Vec<String>, &Result<Symbols, SymbolsError>),
+    ) -> Result<Facts, ImportError> {
+        let options = &opened.dat.options;
+        let watched = plan.watched();
+        let (from, to) = span(opened, watched)?.ok_or_else(|| ImportError::Empty {
+            file: opened.recognised(),
+        })?;
+        let rate = opened.clock.rate;
+        let span = to.since(from);
+        let online: CpuSet = match options.cpus {
+            Some(count) => (0..count.min(MOST_CPUS))
+                .map(jitterscope_model::CpuId)
+                .collect(),
+            None => opened.streams.iter().map(|stream| stream.cpu).collect(),
+        };
+        let kind = match watched {
+            Some(_) => ProbeKind::Passive,
+            None => ProbeKind::Attach,
+        };
+        let measured = watched.cloned().unwrap_or_else(|| opened.cpus());
+        let interval = match watched {
+            Some(_) => RecordSettings::default_interval(rate.nanos(span)),
+            None => INTERVAL,
+        };
+        let threshold = threshold(settings);
+        let program = options.program.as_deref().map(program_of);
+        Ok(Facts {
+            from,
+            span,
+            interval,
+            threshold,
+            clock_start: clock_start(opened, from, span),
+            probe: ProbeSettings {
+                kind: kind.as_str().into(),
+                cpus: measured.clone(),
+                cpus_chosen_because: None,
+                duration_ns: rate.nanos(span),
+                warmup_ns: Nanos::ZERO,
+                threshold_ns: threshold,
+                clock_costs: None,
+                interval_ns: interval,
+                fifo_priority: None,
+                wakeup: None,
+                event_grain: EventGrain::All,
+            },
+            measured,
+            host: host(
+                options.uname.as_deref().unwrap_or_default(),
+                online,
+                settings.virtual_machine,
+            ),
+            label: settings.label.clone(),
+            command_line: settings.command_line.clone(),
+            rate,
+            clock: opened.clock.kind,
+            imported: Imported {
+                file: opened.name.clone(),
+                format: Imported::TRACE_DAT.into(),
+                format_version: opened.dat.version,
+                program,
+                clock: opened.clock.name.clone(),
+                states_date: options.date_us.is_some(),
+                unread_records: 0,
+            },
+            unreadable,
+            symbols: match symbols {
+                Ok(_) => SourceReport::available("symbols"),
+                Err(error) => error.report(),
+            },
+            trace_limit: settings.trace_limit_bytes,
+        })
+    }
+
+    /// The facts for takers of rows.
+    pub(super) fn run(&self, id: &str) -> RunFacts {
+        RunFacts {
+            id: id.to_owned(),
+            label: self.label.clone(),
+            hostname: self.host.hostname.clone(),
+            probe: self.probe.kind.clone(),
+            cpus: self.probe.cpus.clone(),
+            threshold: self.threshold,
+            interval: self.interval,
+            rate: self.rate,
+            clock: self.clock_start,
+        }
+    }
+
+    /// The manifest, once everything was read.
+    pub(super) fn manifest<R: ReadAt>(
+        &self,
+        opened: &Opened<R>,
+        source: &FilePages<'_>,
+        results: Results,
+    ) -> RunManifest {
+        let last = source.last;
+        let start = self.clock_start;
+        let sources = self.sources(opened, source);
+        let mut warnings: Vec<Warning> = crate::after::of_sources(&sources).into_iter().collect();
+        let cut = source.incomplete();
+        if !cut.is_empty() {
+            warnings.push(Warning::ImportCut { cpus: cut });
+        }
+        if source.disordered > 0 {
+            warnings.push(Warning::ImportDisordered {
+                pages: source.disordered,
+            });
+        }
+        if self.imported.clock == Imported::LOCAL_CLOCK && opened.cpus().len() > 1 {
+            warnings.push(Warning::ImportLocalClock);
+        }
+        warnings.extend(results.warnings);
+        let unread_records = source.unread();
+        RunManifest {
+            schema_version: RUN_SCHEMA_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").into(),
+            id: String::new(),
+            recorder_pid: None,
+            label: self.label.clone(),
+            command_line: self.command_line.clone(),
+            host: self.host.clone(),
+            clock: self.clock,
+            rate: self.rate,
+            clock_start: start,
+            clock_end: ClockReading {
+                ticks: last,
+                monotonic_raw_ns: start.moved(start.monotonic_raw_ns, last, self.rate),
+                realtime_ns: start.realtime_of(last, self.rate),
+                boottime_ns: start.boottime_ns.map(|at| start.moved(at, last, self.rate)),
+                width_ticks: 0,
+            },
+            probe: self.probe.clone(),
+            results: Vec::new(),
+            wakeups: Vec::new(),
+            threads: results.threads,
+            pipeline: None,
+            passive: results.passive,
+            attributed: true,
+            sources,
+            counters: Vec::new(),
+            edge_costs: Vec::new(),
+            sleeping_works: Vec::new(),
+            events_in_gaps: EventsInGaps {
+                events: results.events,
+                ..EventsInGaps::default()
+            },
+            senders_dropped: results.senders_dropped,
+            self_noise: SelfNoise {
+                events: Some(source.price()),
+                ..SelfNoise::default()
+            },
+            trace: StoredTrace {
+                limit_bytes: self.trace_limit,
+                ..StoredTrace::default()
+            },
+            interrupted: false,
+            killed: false,
+            moment: None,
+            imported: Some(Imported {
+                unread_records,
+                ..self.imported.clone()
+            }),
+            warnings,
+        }
+    }
+
+    /// What the file shows and what not, as of any other source.
+    fn sources<R: ReadAt>(&self, opened: &Opened<R>, source: &FilePages<'_>) -> Vec<SourceReport> {
+        let seen = source.seen();
+        let vectors = seen
+            .iter()
+            .any(|(event, count)| event.starts_with("irq_vectors:") && *count > 0);
+        let mut reports = missing(|event| match event {
+            "irq_vectors:*" => vectors,
+            event => seen.get(event).is_some_and(|count| *count > 0),
+        });
+        let [local, senders] = source.counts().map(|of| {
+            // Where the number is not known, at least one was lost.
+            of.lost.saturating_add(of.lost_unknown)
+        });
+        // The kernel's own count covers a buffer that was overwritten before it was read.
+        let local = local.max(opened.dat.options.overrun.saturating_sub(senders));
+        for (report, lost) in reports.iter_mut().zip([local, senders]) {
+            if lost > 0 {
+                report.lost = lost;
+                report.status = SourceStatus::Degraded;
+                report.problems.push(SourceProblem::EventsLost { lost });
+                report.losses.push(SourceLoss::NearLostEvents);
+            }
+        }
+        if !self.unreadable.is_empty() {
+            reports[0].status = SourceStatus::Degraded;
+            reports[0].problems.push(SourceProblem::FormatUnreadable {
+                parser: format!(
+                    "the formats of {} cannot be read",
+                    self.unreadable.join(", ")
+                ),
+            });
+        }
+        reports.into_iter().chain([self.symbols.clone()]).collect()
+    }
+}
+
+/// No kernel has more CPUs.
+const MOST_CPUS: u32 = 8192;
+
+/// First record of the CPUs that count, and the last one of any.
+fn span<R: ReadAt>(
+    opened: &Opened<R>,
+    watched: Option<&CpuSet>,
+) -> io::Result<Option<(Ticks, Ticks)>> {
+    let (mut from, mut to) = (None, None);
+    for stream in &opened.streams {
+        if watched.is_none_or(|cpus| cpus.contains(stream.cpu)) {
+            from = opened.first(stream)?.into_iter().chain(from).min();
+        }
+        to = opened.last(stream)?.into_iter().chain(to).max();
+    }
+    Ok(from.map(|from: Ticks| (from, to.unwrap_or(from).max(from))))
+}
+
+/// The clocks at the first record.
+fn clock_start<R: ReadAt>(opened: &Opened<R>, from: Ticks, span: Ticks) -> ClockReading {
+    let options = &opened.dat.options;
+    let rate = opened.clock.rate;
+    let own_ns = rate.nanos(from).0;
+    let shifted = own_ns.saturating_add_signed(options.offset);
+    let is_ours = options
+        .program
+        .as_deref()
+        .is_some_and(|program| program.starts_with(OURS));
+    let boottime_ns = match opened.clock.name.as_str() {
+        "boot" => Some(own_ns),
+        _ => is_ours.then_some(shifted),
+    };
+    let realtime_ns = match options.date_us {
+        Some(us) => shifted.saturating_add_signed(us.saturating_mul(1000)),
+        None => opened.changed_ns.saturating_sub(rate.nanos(span).0),
+    };
+    ClockReading {
+        ticks: from,
+        monotonic_raw_ns: own_ns,
+        realtime_ns,
+        boottime_ns,
+        width_ticks: 0,
+    }
+}
+
+/// The machine, as far as the file states it.
+fn host(uname: &str, online: CpuSet, virtual_machine: bool) -> HostFacts {
+    // `Linux host release processor`; our own files have the version before the processor.
+    let words: Vec<&str> = uname.split_whitespace().collect();
+    let word = |at: usize| {
+        let word = words.get(at).copied().unwrap_or_default();
+        word.chars().take(LONGEST).collect::<String>()
+    };
+    let arch = words.len().saturating_sub(1).max(3);
+    let version = words.get(3..arch).unwrap_or_default().join(" ");
+    HostFacts {
+        hostname: word(1),
+        kernel_release: word(2),
+        kernel_version: version.chars().take(LONGEST).collect(),
+        arch: word(arch),
+        online,
+        hypervisor: virtual_machine.then(|| "unknown".to_owned()),
+        ..HostFacts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_what_uname_says() {
+        let of = |uname: &str| host(uname, CpuSet::new(), false);
+        let theirs = of("Linux box 6.1.0-18-amd64 x86_64");
+        assert_eq!(
+            [
+                &theirs.hostname,
+                &theirs.kernel_release,
+                &theirs.kernel_version,
+                &theirs.arch
+            ],
+            ["box", "6.1.0-18-amd64", "", "x86_64"]
+        );
+        let ours = of("Linux box 6.1.0 #1 SMP PREEMPT x86_64");
+        assert_eq!(
+            [&ours.kernel_version, &ours.arch],
+            ["#1 SMP PREEMPT", "x86_64"]
+        );
+        assert_eq!(of("").hostname, "");
+    }
+}

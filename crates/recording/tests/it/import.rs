@@ -1,0 +1,302 @@
+//! Imports of files. A stored run that is exported and imported again has the same verdicts.
+
+use jitterscope_export::{Destination, export_run};
+use jitterscope_model::{Attribution, CpuId, Stall, Warning};
+use jitterscope_recording::{
+    ImportError, ImportSettings, Owners, Victim, import, replay, stall_timelines,
+};
+use jitterscope_store::RunReader;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+fn fixture(kind: &str) -> RunReader {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    RunReader::open(&folder.join(kind)).unwrap()
+}
+
+/// The run's trace as a `trace.dat`.
+fn exported(run: &RunReader, dir: &Path) -> PathBuf {
+    let file = dir.join("exported.dat");
+    let target: Destination = format!("tracedat://{}", file.display()).parse().unwrap();
+    export_run(run, &[target]).unwrap();
+    file
+}
+
+fn settings(file: &Path, dir: &Path, victim: Option<Victim>) -> ImportSettings {
+    ImportSettings {
+        file: file.to_owned(),
+        victim,
+        buffer: None,
+        tsc_hz: None,
+        virtual_machine: true,
+        children: false,
+        threshold: None,
+        trace_limit_bytes: 256 << 20,
+        label: "AGAIN".into(),
+        runs_dir: dir.join("runs"),
+        command_line: vec!["test".into()],
+    }
+}
+
+fn imported(settings: &ImportSettings) -> Result<RunReader, ImportError> {
+    let run = import(settings, &AtomicBool::new(false), &mut ())?;
+    Ok(RunReader::open(&run.path).unwrap())
+}
+
+/// Nothing of a run is there, under its name or another.
+fn is_clean(dir: &Path) -> bool {
+    fs::read_dir(dir.join("runs")).map_or(true, |entries| entries.count() == 0)
+}
+
+/// The parts of a stall: culprit and nanoseconds.
+type Parts = Vec<(String, u64)>;
+
+/// The stalls of a run by their place: CPU, thread, start and end.
+type Verdicts = BTreeMap<(u32, i32, u64, u64), Parts>;
+
+/// The stalls of a run that lie between two times and do not touch them.
+fn verdicts(run: &RunReader, (from, until): (u64, u64)) -> Verdicts {
+    let mut found = Verdicts::new();
+    let mut take = |stall: &Stall, attribution: Option<Attribution>| {
+        let parts = attribution.into_iter().flat_map(|own| own.parts);
+        let parts = parts.map(|part| {
+            let subject = &part.culprit.subject;
+            (
+                format!("{:?} {}", subject.kind(), subject.name()),
+                part.net.0,
+            )
+        });
+        let place = (stall.cpu.0, stall.victim.tid, stall.start.0, stall.end.0);
+        if from < stall.start.0 && stall.end.0 < until {
+            found.insert(place, parts.collect());
+        }
+    };
+    replay(run, &mut take).unwrap();
+    found
+}
+
+/// All of a run.
+const ALL: (u64, u64) = (0, u64::MAX);
+
+/// The measured time of a run.
+fn span(run: &RunReader) -> (u64, u64) {
+    let (from, until) = run.manifest().span().unwrap();
+    (from.0, until.0)
+}
+
+/// How many stalls of `expected` are found again, and how many of them with the same culprits for the same time.
+fn alike(expected: &Verdicts, found: &Verdicts) -> (usize, usize) {
+    let there = expected
+        .iter()
+        .filter_map(|(place, parts)| Some((parts, found.get(place)?)));
+    let same = |(a, b): &(&Parts, &Parts)| {
+        a.len() == b.len()
+            && a.iter()
+                .zip(b.iter())
+                .all(|((who, ns), (other, of))| who == other && ns.abs_diff(*of) <= 2)
+    };
+    let there: Vec<_> = there.collect();
+    (there.len(), there.iter().filter(|pair| same(pair)).count())
+}
+
+#[test]
+fn watched_cpus_have_the_same_verdicts_after_an_export_and_an_import() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture("passive");
+    let file = exported(&run, dir.path());
+    let manifest = run.manifest();
+    let victim = Victim::Cpus {
+        cpus: manifest.probe.cpus.clone(),
+        owners: Owners::Process(manifest.passive[0].threads[0].tid),
+    };
+    let mut settings = settings(&file, dir.path(), Some(victim));
+    settings.threshold = Some(manifest.probe.threshold_ns);
+    let again = imported(&settings).unwrap();
+    assert!(again.manifest().imported.is_some());
+    // The file also has the records before and after the measurement, which cut the stalls at its ends.
+    let within = span(&run);
+    let (expected, found) = (verdicts(&run, within), verdicts(&again, within));
+    let (there, same) = alike(&expected, &found);
+    assert!(expected.len() >= 7, "{expected:?}");
+    assert_eq!(
+        (found.len(), there, same),
+        (expected.len(), expected.len(), expected.len())
+    );
+    // Once more, with all of them.
+    let file = exported(&again, dir.path());
+    settings.file = file;
+    let once_more = imported(&settings).unwrap();
+    let (expected, found) = (verdicts(&again, ALL), verdicts(&once_more, ALL));
+    let (_, same) = alike(&expected, &found);
+    assert!(expected.len() > 50);
+    assert_eq!((found.len(), same), (expected.len(), expected.len()));
+}
+
+#[test]
+fn followed_threads_have_the_same_verdicts_after_an_export_and_an_import() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture("attach");
+    let file = exported(&run, dir.path());
+    let manifest = run.manifest();
+    let most = manifest
+        .threads
+        .iter()
+        .max_by_key(|of| of.waiting_ns + of.running_ns)
+        .unwrap();
+    let mut settings = settings(&file, dir.path(), Some(Victim::Process(most.tid)));
+    settings.threshold = Some(manifest.probe.threshold_ns);
+    let again = imported(&settings).unwrap();
+    let within = span(&run);
+    let of_thread = |mut verdicts: Verdicts| {
+        verdicts.retain(|(_, tid, ..), _| *tid == most.tid);
+        verdicts
+    };
+    let expected = of_thread(verdicts(&run, within));
+    let found = of_thread(verdicts(&again, within));
+    let (there, same) = alike(&expected, &found);
+    assert!(expected.len() >= 4, "{expected:?}");
+    assert_eq!(
+        (found.len(), there, same),
+        (expected.len(), expected.len(), expected.len())
+    );
+}
+
+#[test]
+fn an_imported_run_is_replayed_and_shown_like_any_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = exported(&fixture("attach"), dir.path());
+    let name = fixture("attach").manifest().threads[0].comm.to_string();
+    let settings = settings(&file, dir.path(), Some(Victim::Named(name.clone())));
+    let run = imported(&settings).unwrap();
+    let manifest = run.manifest();
+    assert!(manifest.trace.complete && manifest.attributed);
+    assert!(
+        manifest.threads.iter().all(|of| of.comm == name),
+        "{:?}",
+        manifest.threads
+    );
+    let stored: Vec<Stall> = run.stalls().unwrap().map(Result::unwrap).collect();
+    let mut attributions = run.attributions().unwrap().map(Result::unwrap);
+    let mut again = Vec::new();
+    let replayed = replay(&run, &mut |stall, own| {
+        assert_eq!(own, attributions.next(), "{stall:?}");
+        again.push(*stall);
+    });
+    assert_eq!(replayed.unwrap().threads.unwrap(), manifest.threads);
+    assert!(!stored.is_empty());
+    assert_eq!(again, stored);
+    let frames = stall_timelines(&run, &stored).unwrap();
+    assert_eq!(frames.len(), stored.len());
+    assert!(frames.iter().any(|(_, rows)| !rows.is_empty()));
+}
+
+#[test]
+fn the_owner_of_a_cpu_is_the_thread_with_most_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture("passive");
+    let file = exported(&run, dir.path());
+    let cpus = run.manifest().probe.cpus.clone();
+    let victim = Victim::Cpus {
+        cpus: cpus.clone(),
+        owners: Owners::Largest,
+    };
+    let again = imported(&settings(&file, dir.path(), Some(victim))).unwrap();
+    let watched = &again.manifest().passive[0];
+    let chosen = watched.chosen.as_ref().unwrap();
+    assert_eq!(watched.threads[0].tid, chosen.tid);
+    assert!(chosen.share > 0.0 && chosen.share <= 1.0, "{chosen:?}");
+    assert_eq!(Some(watched.cpu), cpus.iter().next());
+}
+
+#[test]
+fn a_file_without_what_is_asked_for_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = exported(&fixture("attach"), dir.path());
+    let refused = |victim: Option<Victim>, change: &dyn Fn(&mut ImportSettings)| {
+        let mut settings = settings(&file, dir.path(), victim);
+        change(&mut settings);
+        let Err(error) = imported(&settings) else {
+            panic!("it is not refused");
+        };
+        let error = error.to_string();
+        assert!(is_clean(dir.path()), "{error}");
+        error
+    };
+    let none = &|_: &mut ImportSettings| {};
+    let named = |name: &str| Some(Victim::Named(name.into()));
+    let text = refused(None, none);
+    assert!(
+        text.contains("version 6") && text.contains("--comm") && text.contains("Most time had"),
+        "{text}"
+    );
+    let text = refused(named("nobody"), none);
+    assert!(
+        text.contains("'nobody'") && text.contains("Most time had"),
+        "{text}"
+    );
+    let text = refused(Some(Victim::Process(999_999)), none);
+    assert!(text.contains("thread 999999"), "{text}");
+    let cpus = [CpuId(77)].into_iter().collect();
+    let victim = Victim::Cpus {
+        cpus,
+        owners: Owners::Largest,
+    };
+    let text = refused(Some(victim), none);
+    assert!(text.contains("CPU 77") && text.contains("0-1"), "{text}");
+    let text = refused(named("x"), &|of| of.buffer = Some("other".into()));
+    assert!(
+        text.contains("'other'") && text.contains("senders"),
+        "{text}"
+    );
+    let text = refused(named("x"), &|of| of.file = dir.path().join("none"));
+    assert!(text.contains("none"), "{text}");
+    let text = refused(named("x"), &|of| of.file = dir.path().to_owned());
+    assert!(text.contains("no regular file"), "{text}");
+}
+
+#[test]
+fn an_import_that_is_stopped_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = exported(&fixture("attach"), dir.path());
+    let name = fixture("attach").manifest().threads[0].comm.to_string();
+    let settings = settings(&file, dir.path(), Some(Victim::Named(name)));
+    let stopped = import(&settings, &AtomicBool::new(true), &mut ());
+    assert!(
+        matches!(stopped, Err(ImportError::Interrupted)),
+        "{stopped:?}"
+    );
+    assert!(is_clean(dir.path()));
+}
+
+#[test]
+fn a_truncated_file_yields_its_intact_part_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = exported(&fixture("attach"), dir.path());
+    let name = fixture("attach").manifest().threads[0].comm.to_string();
+    let whole = imported(&settings(
+        &file,
+        dir.path(),
+        Some(Victim::Named(name.clone())),
+    ))
+    .unwrap();
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() - 10_000]).unwrap();
+    let cut = imported(&settings(&file, dir.path(), Some(Victim::Named(name)))).unwrap();
+    let is_cut = |warning: &Warning| matches!(warning, Warning::ImportCut { .. });
+    assert!(cut.manifest().warnings.iter().any(is_cut));
+    assert!(!whole.manifest().warnings.iter().any(is_cut));
+    let lost = cut
+        .manifest()
+        .sources
+        .iter()
+        .map(|source| source.lost)
+        .sum::<u64>();
+    assert!(
+        lost > 0,
+        "nothing is known of the CPU from its last record on"
+    );
+    let events = |run: &RunReader| run.manifest().events_in_gaps.events;
+    assert!(events(&cut) > events(&whole) / 2 && events(&cut) <= events(&whole));
+}
