@@ -199,11 +199,16 @@ fn block(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
     );
     let text = match &cpu.chosen {
         Some(chosen) => format!(
-            "Its owner is {} (tid {}), which had most of it, {}, in the {} before the measurement.",
+            "Its owner is {} (tid {}), which had most of it, {}, in the {} {}.",
             tame(&chosen.comm),
             chosen.tid,
             percent(chosen.share),
-            chosen.look_ns
+            chosen.look_ns,
+            if summary.run.imported.is_some() {
+                "of the trace"
+            } else {
+                "before the measurement"
+            }
         ),
         None if cpu.threads.is_empty() => "No owner ran there.".into(),
         None => format!("Its owner is {}.", names(cpu)),

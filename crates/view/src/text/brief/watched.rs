@@ -23,7 +23,7 @@ pub(super) fn render<'a>(
     let unknown =
         unknown.map(|unknown| format!("of {unknown} of their time no record tells what ran"));
     match cpus.as_slice() {
-        [one] => belongs(page, one),
+        [one] => belongs(page, summary, one),
         _ if rows == 0 => {}
         several => page.table(passive::table(several, rows)),
     }
@@ -37,14 +37,19 @@ pub(super) fn render<'a>(
 }
 
 /// The owner of the CPU, and its time.
-fn belongs(page: &mut Page, cpu: &PassiveCpu) {
+fn belongs(page: &mut Page, summary: &RunSummary, cpu: &PassiveCpu) {
     let share = |part: Nanos| percent(part.0 as f64 / cpu.watched_ns().0.max(1) as f64);
     let whose = match &cpu.chosen {
         Some(chosen) => format!(
-            "{} (tid {}), which had {} of it in the look before",
+            "{} (tid {}), which had {} of it in the {}",
             tame(&chosen.comm),
             chosen.tid,
-            percent(chosen.share)
+            percent(chosen.share),
+            if summary.run.imported.is_some() {
+                "trace"
+            } else {
+                "look before"
+            }
         ),
         None => passive::names(cpu),
     };
