@@ -1,5 +1,5 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | dist | bench | faults | fuzz | lab | miri |
-//! torture | web`.
+//! The developer's commands: `cargo xtask test | lint | deny | deps | dist | release | bench | faults | fuzz | lab |
+//! miri | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -15,6 +15,7 @@ mod lint;
 mod miri;
 mod packages;
 mod program;
+mod release;
 mod rust_std;
 mod shell;
 mod skipped;
@@ -80,6 +81,8 @@ enum Command {
     Miri,
     /// Build the static programs that users get, inspect them, and pack each with its licences and a checksum
     Dist(dist::DistArgs),
+    /// Make everything that a release has: archives, packages, images, checksums; try each in a fresh root
+    Release(release::ReleaseArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
     /// Run a command in a guest with another kernel, boot parameters or CPUs (installs qemu where it is missing)
@@ -120,6 +123,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Miri => miri::run(Consent::given(true), &mut test::Found::default()),
         Command::Dist(args) => dist::run(&args),
+        Command::Release(args) => release::run(&args),
         Command::Torture(args) => torture::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)

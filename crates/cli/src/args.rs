@@ -9,6 +9,7 @@ use crate::output::Color;
 use crate::places::Places;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
@@ -98,6 +99,12 @@ pub enum Command {
         #[arg(value_parser = PossibleValuesParser::new(crate::completion::shells()))]
         shell: String,
     },
+    /// Write the manual pages into a folder
+    Manual {
+        /// Which folder
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 impl Command {
@@ -143,7 +150,8 @@ impl Command {
             | Command::Disturb(_)
             | Command::ExperimentGuard(_)
             | Command::EndNow
-            | Command::Completions { .. } => false,
+            | Command::Completions { .. }
+            | Command::Manual { .. } => false,
         }
     }
 }
