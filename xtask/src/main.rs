@@ -1,9 +1,10 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | dist | release | bench | faults | fuzz | lab |
+//! The developer's commands: `cargo xtask test | lint | deny | deps | book | dist | release | bench | faults | fuzz | lab |
 //! miri | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
 mod bench;
+mod book;
 mod consent;
 mod deny;
 mod deps;
@@ -51,6 +52,8 @@ enum Command {
     Web,
     /// Check licences, sources and advisories of the libraries (installs cargo-deny where it is missing)
     Deny,
+    /// Check the links of the documents and build the book into target/book (installs mdbook where it is missing)
+    Book,
     /// Check that crates import only what the architecture allows
     Deps,
     /// Measured claims, as ratios within one run
@@ -116,6 +119,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Lint { yes } => alone(|skipped| lint::run(Consent::given(yes), skipped)),
         Command::Web => web::build(),
         Command::Deny => alone(deny::run),
+        Command::Book => book::build(),
         Command::Deps => deps::run(),
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),

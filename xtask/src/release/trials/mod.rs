@@ -23,7 +23,7 @@ pub fn run(packages: &Packages, time: u64) -> anyhow::Result<()> {
     );
     lint(
         "lintian",
-        &["--fail-on", "error,warning,info", "--no-tag-display-limit"],
+        &["--fail-on", "error,warning", "--tag-display-limit", "0"],
         &packages.deb,
     )?;
     let config = crate::shell::root().join("packaging/rpm/rpmlint.toml");
