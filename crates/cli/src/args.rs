@@ -111,6 +111,7 @@ impl Command {
     /// The redaction of error messages, for commands that have `--redact`.
     pub fn redact(&self) -> Option<crate::redact::Redact> {
         match self {
+            Command::Doctor(args) => Some(args.redact),
             Command::Report(args) => Some(args.redact),
             Command::Diff(args) => Some(args.redact),
             Command::List(args) => Some(args.redact),

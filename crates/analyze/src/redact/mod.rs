@@ -18,8 +18,8 @@ use jitterscope_model::{
     AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
     EndedEarly, EventClass, HostFacts, JournalEnd, JournalFault, MetCulprits, MovedBecause, Part,
     PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
-    ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender, Stall,
-    ThreadAccount, ThreadRef, WakeupResult,
+    ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender, SourceReport,
+    Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,6 +78,12 @@ impl Redactor {
     #[must_use]
     pub fn new() -> Redactor {
         Redactor::default()
+    }
+
+    /// A source without its problems that may have names in them.
+    #[must_use]
+    pub fn source(&self, source: &SourceReport) -> SourceReport {
+        source::source(source)
     }
 
     #[must_use]

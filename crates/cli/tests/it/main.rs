@@ -40,6 +40,7 @@ mod fronts;
 mod gates;
 mod graph;
 mod guard;
+mod handed_on;
 mod hostile;
 mod https;
 mod killed;
