@@ -68,7 +68,8 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `packaging/kubernetes` asks for: root's tracefs, a folder for runs, one capability, a read-only root.
+/// What `packaging/kubernetes` asks for: the machine's process ids, root's tracefs, a folder for runs, one capability, a
+/// read-only root.
 fn confine(spec: &mut Value, runs: &Path) -> anyhow::Result<()> {
     let bind = |from: &str, to: &str| json!({ "type": "bind", "source": from, "destination": to, "options": ["rbind", "rw"] });
     let mounts = spec["mounts"].as_array_mut().context("no mounts")?;
@@ -77,6 +78,10 @@ fn confine(spec: &mut Value, runs: &Path) -> anyhow::Result<()> {
         runs.to_str().context("the path is no UTF-8")?,
         "/runs",
     ));
+    let namespaces = spec["linux"]["namespaces"].as_array_mut();
+    namespaces
+        .context("no namespaces")?
+        .retain(|namespace| namespace["type"] != "pid");
     let one = json!(["CAP_SYSLOG"]);
     spec["process"]["capabilities"] = json!({
         "bounding": one, "effective": one, "permitted": one, "inheritable": [], "ambient": [],
