@@ -112,8 +112,10 @@ pub fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let path = entry?.path();
-            if path.is_dir() {
+            let entry = entry?;
+            let path = entry.path();
+            // A link may lead out of the folder.
+            if entry.file_type()?.is_dir() {
                 open.push(path);
             } else {
                 found.push(path.strip_prefix(root)?.to_owned());
