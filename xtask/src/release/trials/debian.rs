@@ -27,13 +27,7 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
         "--showformat=${Version}",
         "jitterscope",
     ])?;
-    root.run(&[
-        "apt-get",
-        "install",
-        "--yes",
-        "--no-download",
-        "/tmp/newer.deb",
-    ])?;
+    root.run(&["apt-get", "install", "--yes", "/tmp/newer.deb"])?;
     let second = root.run(&[
         "dpkg-query",
         "--show",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Mounts what every running machine has, and starts a command there. The mounts end with the command.
 const ENTER: &str = "mount -t proc proc \"$0/proc\" && mount -t sysfs sysfs \"$0/sys\" && \
-                     mount -t tmpfs tmpfs \"$0/dev\" && exec chroot \"$0\" \"$@\"";
+                     mount --rbind /dev \"$0/dev\" && exec chroot \"$0\" \"$@\"";
 
 pub struct Root {
     folder: tempfile::TempDir,
