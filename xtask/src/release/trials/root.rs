@@ -74,15 +74,18 @@ impl Root {
         is_answer(&answer, begun.elapsed())
     }
 
-    /// All files, but for those of the package managers' own records, and of the runs.
+    /// All files, but for the package managers' own records, the runs, and the claims of measured CPUs.
     pub fn files(&self) -> anyhow::Result<BTreeSet<PathBuf>> {
-        const KEPT: [&str; 6] = [
+        const KEPT: [&str; 8] = [
             "var/lib/dpkg",
             "var/lib/rpm",
             "var/log",
             "var/cache",
             "var/lib/apt",
             "root/.local",
+            "root/.rpmdb",
+            // In memory on a machine that was booted.
+            "run/jitterscope",
         ];
         let files = super::super::layout::files(self.path())?;
         Ok(files
