@@ -9,10 +9,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let mut code = DefaultHasher::new();
     println!("cargo::rerun-if-changed=build.rs");
-    // The model defines the types of the values that are summed.
+    // The model defines the types of the values that are summed. In a packaged crate it is elsewhere, and exactly of
+    // this version.
     for folder in ["src", "../model/src"] {
         println!("cargo::rerun-if-changed={folder}");
-        take_in(&root.join(folder), &mut code)?;
+        let path = root.join(folder);
+        if path.is_dir() {
+            take_in(&path, &mut code)?;
+        } else {
+            code.write(env::var("CARGO_PKG_VERSION")?.as_bytes());
+        }
     }
     println!(
         "cargo::rustc-env=JITTERSCOPE_SUMMARY_CODE={:016x}",

@@ -3,10 +3,11 @@
 //! Each includes PNG charts, uses the locked libraries, contains no path of the build machine, and needs only a Linux
 //! kernel. The same commit and compiler give the same archive.
 
-mod archive;
+pub mod archive;
 mod inspect;
 mod licences;
 mod machine;
+mod sbom;
 
 use crate::consent::Consent;
 use crate::{program, shell, tools};
@@ -14,7 +15,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use inspect::Built;
 pub use inspect::is_static;
-use machine::Machine;
+pub use machine::Machine;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +29,7 @@ const BESIDE: [(&str, &str); 7] = [
     ("docs", "docs"),
     ("packaging/grafana", "grafana"),
     ("packaging/systemd", "systemd"),
+    ("packaging/kubernetes", "kubernetes"),
 ];
 /// Shells with completions, and their files.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -35,6 +37,9 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "jitterscope.fish"),
     ("zsh", "_jitterscope"),
 ];
+
+/// The software bill of materials in an archive.
+const SBOM: &str = "SBOM.cdx.json";
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Args)]
@@ -44,16 +49,42 @@ pub struct DistArgs {
     arch: Vec<Machine>,
     /// Where the archives and their checksums go
     #[arg(long, value_name = "DIR", default_value = "target/archives")]
-    out: PathBuf,
+    pub out: PathBuf,
     /// Build from a tree with changes that are not committed
     #[arg(long)]
     dirty: bool,
     /// Install what is missing: C compilers, an emulator for the other architecture, Rust's libraries for both
     #[arg(long)]
-    yes: bool,
+    pub yes: bool,
+}
+
+/// What an archive holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub version: String,
+    pub machine: Machine,
+}
+
+impl Release {
+    /// Of an archive's file name; `None` for another file.
+    pub fn of_archive(name: &str) -> Option<Release> {
+        let name = name.strip_suffix(".tar.gz")?;
+        let mut machines = Machine::ALL.into_iter();
+        machines.find_map(|machine| {
+            let before = name.strip_suffix(machine.target())?.strip_suffix('-')?;
+            let version = before.strip_prefix("jitterscope-")?.to_owned();
+            Some(Release { version, machine })
+        })
+    }
 }
 
 pub fn run(args: &DistArgs) -> anyhow::Result<()> {
+    make(args).map(drop)
+}
+
+/// Builds, inspects and packs each program, and returns the archives.
+pub fn make(args: &DistArgs) -> anyhow::Result<Vec<PathBuf>> {
+    let mut archives = Vec::new();
     if !args.dirty {
         clean(&shell::root())?;
     }
@@ -79,8 +110,9 @@ pub fn run(args: &DistArgs) -> anyhow::Result<()> {
         archive::pack(stage.path(), &name, &archive, committed_at()?)?;
         let sum = archive::checksum(&archive)?;
         println!("{}\n{}", archive.display(), sum.display());
+        archives.push(archive);
     }
-    Ok(())
+    Ok(archives)
 }
 
 /// An archive's name has the version and time of a commit, so it must contain exactly that commit.
@@ -127,7 +159,7 @@ fn version() -> anyhow::Result<String> {
 }
 
 /// The time of the files in an archive, seconds since the epoch.
-fn committed_at() -> anyhow::Result<u64> {
+pub fn committed_at() -> anyhow::Result<u64> {
     if let Some(given) = std::env::var_os("SOURCE_DATE_EPOCH") {
         let given = given.to_string_lossy();
         return given
@@ -241,7 +273,14 @@ fn fill(root: &Path, built: &Built, target: &str) -> anyhow::Result<()> {
         ensure!(!script.is_empty(), "there are no completions for {shell}");
         fs::write(completions.join(file), script)?;
     }
+    let man = root.join("man");
+    built.ask(&["manual", man.to_str().context("the path is no UTF-8")?])?;
+    ensure!(
+        man.join("jitterscope-record.1").is_file(),
+        "there are no manual pages"
+    );
     fs::write(root.join("THIRD-PARTY.txt"), licences::all(target)?)?;
+    fs::write(root.join(SBOM), sbom::of(&version()?, target)?)?;
     fs::copy(
         licences::standard_library()?,
         root.join("RUST-LIBRARY.html"),
@@ -269,7 +308,7 @@ fn copy_tracked(root: &Path, from: &str, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Copies a file, or a folder with its contents.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if !from.is_dir() {
         fs::copy(from, to).with_context(|| from.display().to_string())?;
         return Ok(());
@@ -293,6 +332,15 @@ mod tests {
             "jitterscope-1.2.3-x86_64-unknown-linux-musl"
         );
         assert!(version().unwrap().split('.').count() == 3);
+        for machine in Machine::ALL {
+            let archive = format!("{}.tar.gz", name("1.2.3", machine.target()));
+            let version = "1.2.3".to_owned();
+            assert_eq!(
+                Release::of_archive(&archive),
+                Some(Release { version, machine })
+            );
+        }
+        assert_eq!(Release::of_archive("jitterscope-1.2.3-sparc.tar.gz"), None);
     }
 
     /// A repository with a tracked and an untracked file in a folder.

@@ -1,9 +1,10 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | dist | bench | faults | fuzz | lab | miri |
-//! torture | web`.
+//! The developer's commands: `cargo xtask test | lint | deny | deps | book | dist | release | bench | faults | fuzz | lab |
+//! miri | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
 mod bench;
+mod book;
 mod consent;
 mod deny;
 mod deps;
@@ -15,6 +16,7 @@ mod lint;
 mod miri;
 mod packages;
 mod program;
+mod release;
 mod rust_std;
 mod shell;
 mod skipped;
@@ -50,6 +52,8 @@ enum Command {
     Web,
     /// Check licences, sources and advisories of the libraries (installs cargo-deny where it is missing)
     Deny,
+    /// Check the links of the documents and build the book into target/book (installs mdbook where it is missing)
+    Book,
     /// Check that crates import only what the architecture allows
     Deps,
     /// Measured claims, as ratios within one run
@@ -80,6 +84,8 @@ enum Command {
     Miri,
     /// Build the static programs that users get, inspect them, and pack each with its licences and a checksum
     Dist(dist::DistArgs),
+    /// Make everything that a release has: archives, packages, images, checksums; try each in a fresh root
+    Release(release::ReleaseArgs),
     /// Kill every command at random moments and compare the machine before and after (needs root)
     Torture(torture::TortureArgs),
     /// Run a command in a guest with another kernel, boot parameters or CPUs (installs qemu where it is missing)
@@ -113,6 +119,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Lint { yes } => alone(|skipped| lint::run(Consent::given(yes), skipped)),
         Command::Web => web::build(),
         Command::Deny => alone(deny::run),
+        Command::Book => book::build(),
         Command::Deps => deps::run(),
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
@@ -120,6 +127,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Miri => miri::run(Consent::given(true), &mut test::Found::default()),
         Command::Dist(args) => dist::run(&args),
+        Command::Release(args) => release::run(&args),
         Command::Torture(args) => torture::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)

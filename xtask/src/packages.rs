@@ -97,6 +97,50 @@ pub const MUSL_COMPILER: Wanted = Wanted {
     packages: &["musl-tools"],
 };
 
+/// What makes packages.
+pub const PACKERS: [Wanted; 2] = [
+    Wanted {
+        program: "dpkg-deb",
+        packages: &["dpkg"],
+    },
+    Wanted {
+        program: "rpmbuild",
+        packages: &["rpm"],
+    },
+];
+
+/// What tries packages: a fresh Debian, linters, container runtimes, Python for a validator of Kubernetes' schemas.
+pub const TRIALS: [Wanted; 7] = [
+    Wanted {
+        program: "mmdebstrap",
+        packages: &["mmdebstrap"],
+    },
+    Wanted {
+        program: "lintian",
+        packages: &["lintian"],
+    },
+    Wanted {
+        program: "rpmlint",
+        packages: &["rpmlint"],
+    },
+    Wanted {
+        program: "runc",
+        packages: &["runc"],
+    },
+    Wanted {
+        program: "umoci",
+        packages: &["umoci"],
+    },
+    Wanted {
+        program: "mandoc",
+        packages: &["mandoc"],
+    },
+    Wanted {
+        program: "python3",
+        packages: &["python3-venv"],
+    },
+];
+
 /// Emulators for programs of the tool's architectures: x86-64, aarch64.
 pub const USER_EMULATORS: [Wanted; 2] = [
     Wanted {

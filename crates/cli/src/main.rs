@@ -9,6 +9,7 @@ mod completion;
 mod documents;
 mod exit;
 mod given;
+mod manual;
 mod measured;
 mod moment;
 mod output;
@@ -98,6 +99,7 @@ fn whole() -> std::process::ExitCode {
         Command::Disturb(args) => commands::disturb::run(args),
         Command::EndNow => commands::end_now::run(&cli.places),
         Command::Completions { shell } => commands::completions(shell),
+        Command::Manual { dir } => commands::manual(dir),
     };
     let redact = cli.command.redact();
     ended(result.map_err(|error| match redact {

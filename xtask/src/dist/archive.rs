@@ -9,17 +9,7 @@ use std::process::{Command, Stdio};
 /// Packs a folder of `stage`: owned by root, sorted by name, with one time for all files (seconds since the epoch).
 pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Result<()> {
     set_modes(&stage.join(folder))?;
-    let mut tar = Command::new("tar")
-        .args([
-            "--sort=name",
-            "--format=gnu",
-            "--owner=0",
-            "--group=0",
-            "--numeric-owner",
-        ])
-        .arg(format!("--mtime=@{time}"))
-        .arg("-C")
-        .arg(stage)
+    let mut tar = tar_of(stage, time)
         .args(["-cf", "-", folder])
         .stdout(Stdio::piped())
         .spawn()
@@ -40,8 +30,52 @@ pub fn pack(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Re
     Ok(())
 }
 
+/// Writes a folder of `stage` as an uncompressed archive, in the same way; with `.` it is `stage` itself.
+pub fn tar(stage: &Path, folder: &str, archive: &Path, time: u64) -> anyhow::Result<()> {
+    let status = tar_of(stage, time)
+        .arg("-cf")
+        .arg(archive)
+        .arg(folder)
+        .status();
+    let status = status.context("tar cannot be started")?;
+    ensure!(
+        status.success(),
+        "{} was not written ({status})",
+        archive.display()
+    );
+    Ok(())
+}
+
+fn tar_of(stage: &Path, time: u64) -> Command {
+    let mut tar = Command::new("tar");
+    tar.args([
+        "--sort=name",
+        "--format=gnu",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+    ])
+    .arg(format!("--mtime=@{time}"))
+    .arg("-C")
+    .arg(stage);
+    tar
+}
+
+/// Sets the time of every file and folder, seconds since the epoch.
+pub fn set_times(root: &Path, time: u64) -> anyhow::Result<()> {
+    let find = Command::new("find")
+        .arg(root)
+        .args(["-exec", "touch", "--no-dereference", "--date"])
+        .arg(format!("@{time}"))
+        .args(["{}", "+"])
+        .status()
+        .context("find cannot be started")?;
+    ensure!(find.success(), "the files' times were not set ({find})");
+    Ok(())
+}
+
 /// Sets modes independently of the umask: programs and scripts are executable, the rest readable.
-fn set_modes(path: &Path) -> anyhow::Result<()> {
+pub fn set_modes(path: &Path) -> anyhow::Result<()> {
     let kind = fs::symlink_metadata(path)?;
     let runs = kind.is_dir() || kind.permissions().mode() & 0o100 != 0;
     fs::set_permissions(

@@ -99,15 +99,16 @@ fn texts_are_there(libraries: &[Library]) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Library {
-    name: String,
-    version: String,
-    licence: String,
+pub(super) struct Library {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// As declared, in SPDX's grammar.
+    pub(super) licence: String,
     texts: Vec<String>,
 }
 
 /// The libraries that the program is linked with.
-fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
+pub(super) fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
     let tree = [
         "tree",
         "--locked",

@@ -19,7 +19,7 @@ use jitterscope_model::{
     EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault, MetCulprits,
     MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
     ProbeKind, ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
-    Stall, ThreadAccount, ThreadRef, WakeupResult,
+    SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -96,6 +96,12 @@ impl Redactor {
     #[must_use]
     pub fn new() -> Redactor {
         Redactor::default()
+    }
+
+    /// A source without its problems that may have names in them.
+    #[must_use]
+    pub fn source(&self, source: &SourceReport) -> SourceReport {
+        source::source(source)
     }
 
     #[must_use]

@@ -6,10 +6,11 @@ use super::require;
 use crate::exit::Exit;
 use crate::output;
 use crate::places::Places;
+use crate::redact::Redact;
 use crate::signals;
 use anyhow::Context;
 use clap::Args;
-use jitterscope_analyze::SourceSummary;
+use jitterscope_analyze::{Redactor, SourceSummary};
 use jitterscope_model::{SCHEMA_VERSION, visible};
 use jitterscope_platform::Machine;
 use jitterscope_source::sources;
@@ -21,6 +22,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
+
+/// What stands for a text that may contain names.
+const UNNAMED: &str = "left out";
 
 /// Arguments of `doctor`.
 #[derive(Args, Debug)]
@@ -38,6 +42,8 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub redact: Redact,
 }
 
 /// What can be observed on this machine.
@@ -52,9 +58,9 @@ pub struct Doctor<'a> {
     leftovers: &'a [String],
     /// What `--clean` put right.
     removed: &'a [String],
-    /// What could not be put right or looked at.
+    /// What could not be put right or looked at. With `--redact`, these three lists state only how many there are.
     failed: &'a [String],
-    /// What tune has applied; null if its journal is unreadable.
+    /// What tune has applied; null if its journal is unreadable, and with `--redact`.
     tune: Option<StatusWithWords<'a>>,
     /// The threshold of probes that spin; null until the first recording chooses it.
     threshold: Option<MachineThreshold>,
@@ -90,14 +96,23 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Err(error) = &tuned {
         failed.push(format!("what tune changed is not known: {error}"));
     }
-    let sources = sources(&machine);
+    let found = sources(&machine);
+    let (shown, [left, removed, failed]) = if args.redact.on {
+        let redactor = Redactor::new();
+        let sources = found.iter().map(|source| redactor.source(source));
+        let lists = [left, removed, failed].map(|list| vec![UNNAMED.to_owned(); list.len()]);
+        (sources.collect(), lists)
+    } else {
+        (found.clone(), [left, removed, failed])
+    };
+    let tuned = tuned.ok().filter(|_| !args.redact.on);
     let of_runs = |runs: PathBuf| machine_threshold::of_machine(&runs, &machine, None);
     let threshold = places.runs().ok().and_then(of_runs);
     if args.json {
         output::json(&Doctor {
             schema_version: SCHEMA_VERSION,
-            verdict: verdict(&sources),
-            sources: sources
+            verdict: verdict(&shown),
+            sources: shown
                 .iter()
                 .map(SourceSummary::from)
                 .map(with_words)
@@ -105,11 +120,11 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
             leftovers: &left,
             removed: &removed,
             failed: &failed,
-            tune: tuned.as_ref().ok().map(status_json),
+            tune: tuned.as_ref().map(status_json),
             threshold,
         })?;
     } else {
-        let mut text = render(&sources).terminal(output::style());
+        let mut text = render(&shown).terminal(output::style());
         match &threshold {
             Some(of) => writeln!(
                 text,
@@ -136,12 +151,12 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
         if !left.is_empty() {
             writeln!(text, "Put them right with: jitterscope doctor --clean")?;
         }
-        if let Ok(tuned) = &tuned {
+        if let Some(tuned) = &tuned {
             text.push_str(&changed_by_tune(tuned));
         }
         output::result(&text)?;
     }
-    require::check(&sources, &args.require)?;
+    require::check(&found, &args.require)?;
     Ok(if could_not_clean {
         Exit::Failed
     } else {

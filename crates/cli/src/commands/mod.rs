@@ -76,3 +76,12 @@ pub fn completions(shell: &str) -> anyhow::Result<Exit> {
     crate::output::script(&crate::completion::script(shell)?)?;
     Ok(Exit::Ok)
 }
+
+/// Writes the manual pages into a folder.
+///
+/// # Errors
+/// The folder cannot be made or written.
+pub fn manual(dir: &std::path::Path) -> anyhow::Result<Exit> {
+    crate::manual::write(dir)?;
+    Ok(Exit::Ok)
+}

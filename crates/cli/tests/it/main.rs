@@ -41,6 +41,7 @@ mod fronts;
 mod gates;
 mod graph;
 mod guard;
+mod handed_on;
 mod hostile;
 mod https;
 mod import;
