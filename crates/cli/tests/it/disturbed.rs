@@ -4,7 +4,7 @@ use crate::live;
 
 use jitterscope_model::CpuId;
 use jitterscope_platform::{current_tid, name_current_thread, pin_current_thread, set_fifo};
-use jitterscope_testing::highest_cpu;
+use jitterscope_testing::{highest_cpu, instances_of};
 use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
 use serde_json::Value;
 use std::fs;
@@ -193,7 +193,7 @@ fn a_followed_thread_that_is_frozen_is_stopped_and_not_asleep() {
                 .spawn()
                 .unwrap();
             let until = Instant::now() + Duration::from_secs(20);
-            while live::instances_of(follower.id()) == 0 {
+            while instances_of(follower.id()).is_empty() {
                 assert!(Instant::now() < until, "it does not record");
                 std::thread::sleep(Duration::from_millis(20));
             }

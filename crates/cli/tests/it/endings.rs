@@ -3,6 +3,7 @@
 
 use crate::live;
 
+use jitterscope_testing::instances_of;
 use live::{can_trace, jitterscope, json, program, stderr, turn};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{self, File, OpenOptions};
@@ -54,25 +55,8 @@ fn wait(child: &mut Child) -> ExitStatus {
     child.wait().unwrap()
 }
 
-/// The instances of one process.
-fn instances(pid: u32) -> Vec<PathBuf> {
-    let prefix = format!("jitterscope-{pid}-");
-    let Ok(folder) = fs::read_dir("/sys/kernel/tracing/instances") else {
-        return Vec::new();
-    };
-    let named = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|n| n.to_string_lossy().starts_with(&prefix))
-    };
-    folder
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(named)
-        .collect()
-}
-
 fn tracing_is_on(pid: u32) -> bool {
-    instances(pid)
+    instances_of(pid)
         .iter()
         .any(|path| fs::read_to_string(path.join("tracing_on")).is_ok_and(|on| on == "1\n"))
 }
@@ -297,7 +281,7 @@ fn a_closing_terminal_keeps_the_run_however_often_it_says_so() {
         }
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), None, "turn {turn}: a signal ended it");
-        assert!(instances(child.id()).is_empty(), "turn {turn}");
+        assert!(instances_of(child.id()).is_empty(), "turn {turn}");
         let stored = runs(dir.path());
         assert_eq!(
             (stored.len(), stored[0]["interrupted"].as_bool()),
@@ -394,7 +378,7 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_tracing() {
     let mut said = child.stderr.take().unwrap();
     let status = wait(&mut child);
     assert_eq!(status.signal(), Some(2), "{status:?}");
-    assert!(instances(child.id()).is_empty());
+    assert!(instances_of(child.id()).is_empty());
     let mut text = String::new();
     std::io::Read::read_to_string(&mut said, &mut text).unwrap();
     assert!(text.contains("second Ctrl-C"), "{text}");
@@ -498,7 +482,7 @@ fn the_command_of_a_killed_attach_ends() {
         cleaned["removed"].to_string().contains("tracing instance"),
         "{cleaned}"
     );
-    assert!(instances(child.id()).is_empty());
+    assert!(instances_of(child.id()).is_empty());
 }
 
 #[test]
@@ -546,11 +530,11 @@ fn clean_in_another_pid_namespace_leaves_what_lives() {
         clean();
         tracing_is_on(child.id())
     });
-    let before = instances(child.id());
+    let before = instances_of(child.id());
     assert_eq!(before.len(), 2);
     std::thread::sleep(Duration::from_secs(1));
     clean();
-    assert_eq!(instances(child.id()), before);
+    assert_eq!(instances_of(child.id()), before);
     send(child.id(), "INT");
     assert!(wait(&mut child).success());
     assert_eq!(runs(dir.path()).len(), 1);

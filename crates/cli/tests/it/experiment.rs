@@ -4,7 +4,7 @@ use crate::experiments;
 use crate::schema_check;
 
 use experiments::{STAT_INTERVAL, can_experiment, command, interrupt, run, said, stderr};
-use jitterscope_testing::{SplitMix64, highest_cpu, turn};
+use jitterscope_testing::{SplitMix64, highest_cpu, tracefs, turn};
 use schema_check::conforms;
 use serde_json::{Value, json};
 use std::fs;
@@ -69,16 +69,10 @@ fn a_competitor_in_one_arm_is_found_and_named() {
 }
 
 fn traced() -> usize {
-    [
-        "/sys/kernel/tracing/instances",
-        "/sys/kernel/debug/tracing/instances",
-    ]
-    .iter()
-    .filter_map(|path| fs::read_dir(path).ok())
-    .flatten()
-    .flatten()
-    .filter(|entry| entry.file_name().to_string_lossy().contains("jitterscope"))
-    .count()
+    let folder = tracefs().and_then(|root| fs::read_dir(root.join("instances")).ok());
+    let all = folder.into_iter().flatten().flatten();
+    all.filter(|entry| entry.file_name().to_string_lossy().contains("jitterscope"))
+        .count()
 }
 
 /// JITTERSCOPE_KILLS sets the number of kills, three by default.

@@ -3,15 +3,17 @@
 
 use crate::live;
 
+use jitterscope_testing::tracefs;
 use live::{can_trace, jitterscope, json, stderr, turn};
 use std::fs;
 
 fn chosen() -> Option<String> {
-    fs::read_to_string("/sys/kernel/tracing/set_graph_function").ok()
+    fs::read_to_string(tracefs()?.join("set_graph_function")).ok()
 }
 
 fn instances() -> usize {
-    fs::read_dir("/sys/kernel/tracing/instances").map_or(0, |all| all.flatten().count())
+    let folder = tracefs().and_then(|root| fs::read_dir(root.join("instances")).ok());
+    folder.map_or(0, |all| all.flatten().count())
 }
 
 #[test]

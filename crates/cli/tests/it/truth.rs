@@ -3,7 +3,7 @@
 
 use crate::live;
 
-use jitterscope_testing::highest_cpu;
+use jitterscope_testing::{highest_cpu, instances_of};
 use live::{can_trace, jitterscope, json, program, stderr, turn, until_it_measures};
 use serde_json::Value;
 use std::fs;
@@ -247,7 +247,7 @@ fn a_stopped_thread_neither_waits_nor_sleeps() {
         .unwrap();
     // On a busy machine it takes a while to start.
     let until = Instant::now() + Duration::from_secs(20);
-    while live::instances_of(attach.id()) == 0 && Instant::now() < until {
+    while instances_of(attach.id()).is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(1500));

@@ -6,8 +6,8 @@ use crate::schema_check::conforms;
 
 use jitterscope_model::{AskedBy, Nanos};
 use jitterscope_store::RunReader;
-use jitterscope_testing::{Tmpfs, highest_cpu};
-use live::{can_trace, instances_of, jitterscope, json, program, stderr, turn};
+use jitterscope_testing::{Tmpfs, highest_cpu, instances_of};
+use live::{can_trace, jitterscope, json, program, stderr, turn};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -249,16 +249,11 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     let by_signal = watch.saves();
     holds(&by_signal, AskedBy::Signal, 3 * SECOND);
 
-    let instances = "/sys/kernel/tracing/instances";
-    let own = format!("jitterscope-{}-", watch.child.id());
-    let instance = std::fs::read_dir(instances)
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .find(|name| name.starts_with(&own) && name.ends_with("-senders"))
+    let instance = instances_of(watch.child.id())
+        .into_iter()
+        .find(|path| path.to_string_lossy().ends_with("-senders"))
         .unwrap();
-    let marker = format!("{instances}/{instance}/trace_marker");
-    std::fs::write(marker, "step 7 took too long").unwrap();
+    std::fs::write(instance.join("trace_marker"), "step 7 took too long").unwrap();
     watch.says("step 7 took too long");
     holds(&watch.saves(), AskedBy::Marker, 3 * SECOND);
 
@@ -292,7 +287,7 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     let pid = watch.child.id();
     assert!(jitterscope(&runs, &["watch", "stop"]).status.success());
     assert!(watch.ends().success());
-    assert_eq!(instances_of(pid), 0);
+    assert!(instances_of(pid).is_empty());
     assert!(!socket.exists(), "the socket went with it");
     let list = json(&jitterscope(&runs, &["list", "--json"]));
     assert!(

@@ -6,8 +6,8 @@ use crate::schema_check::conforms;
 use crate::watch::{PATIENCE, SECOND, Watching, holds, status};
 
 use jitterscope_model::AskedBy;
-use jitterscope_testing::highest_cpu;
-use live::{can_trace, instances_of, jitterscope, json, stderr, turn};
+use jitterscope_testing::{highest_cpu, instances_of};
+use live::{can_trace, jitterscope, json, stderr, turn};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -38,14 +38,14 @@ fn what_a_killed_watch_was_about_to_save_is_saved_by_the_next_one() {
     let pid = watch.child.id();
     watch.signal("KILL");
     watch.ends();
-    assert!(instances_of(pid) > 0, "killed, it left them");
+    assert!(!instances_of(pid).is_empty(), "killed, it left them");
     let left = json(&jitterscope(dir.path(), &["doctor", "--json"]))["leftovers"].to_string();
     assert!(left.contains("history of a killed watch"), "{left}");
     assert!(left.contains("with a moment to save"), "{left}");
     let next = Watching::start(dir.path(), &args);
     let run = next.saves();
     next.says("watching CPU");
-    assert_eq!(instances_of(pid), 0, "the next start removes them");
+    assert!(instances_of(pid).is_empty(), "the next start removes them");
     let reader = holds(&run, AskedBy::Application, 3 * SECOND);
     let manifest = reader.manifest();
     assert_eq!(manifest.moment.clone().unwrap().text, "it happened");

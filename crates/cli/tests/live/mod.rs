@@ -62,18 +62,6 @@ pub fn until_it_measures(recorder: u32) {
     std::thread::sleep(Duration::from_millis(1500));
 }
 
-/// The number of tracing instances of a recorder.
-#[allow(dead_code, reason = "each test uses its part")]
-pub fn instances_of(recorder: u32) -> usize {
-    let all = fs::read_dir("/sys/kernel/tracing/instances")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let wanted = format!("jitterscope-{recorder}");
-    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&wanted))
-        .count()
-}
-
 /// Whether this is root, with kernel events.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn can_trace() -> bool {
