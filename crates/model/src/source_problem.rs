@@ -44,6 +44,9 @@ pub enum SourceProblem {
     TracefsUnusable { flaw: TracefsFlaw },
     /// The kernel is locked down: it hides its events even from root.
     LockedDown,
+    /// This process is in a PID namespace of its own: the kernel's records have the machine's thread ids, so it does not
+    /// find its own threads in them.
+    PidNamespace,
     /// The kernel cannot stamp events with the clock of the probe.
     TraceClock {
         /// The kernel's name of the required clock.

@@ -18,6 +18,7 @@ mod machine;
 mod maps;
 mod memory;
 mod owner_lock;
+mod pid_namespace;
 mod process;
 mod quota;
 mod rate;
@@ -50,6 +51,7 @@ pub use machine::{FileError, Machine};
 pub use maps::{FilePiece, GrowingFile, MapError, MappedFile, make_random_file};
 pub use memory::{LockedMemory, lock_in_memory, peak_rss_bytes, resident_bytes};
 pub use owner_lock::{Owner, OwnerLock, owner_of};
+pub use pid_namespace::is_in_pid_namespace;
 pub use process::{ask_to_end, effective_user, end_with_parent, is_ignored, kill_group, notify};
 pub use quota::{
     CpuGroup, CpuGroupCounts, Throttling, cpu_groups, cpu_quota_millis, read_throttling,

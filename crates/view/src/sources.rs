@@ -89,6 +89,10 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
         P::LockedDown => {
             "the kernel's lockdown (confidentiality) refuses all tracing, to root too".into()
         }
+        P::PidNamespace => {
+            "this process is in a PID namespace of its own, and the kernel's records have the machine's thread ids"
+                .into()
+        }
         P::TraceClock { wanted, offered } => {
             format!("the kernel does not stamp events with {wanted} (it uses {offered})")
         }
@@ -248,6 +252,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         | P::ValueRefused { denied: true, .. }
         | P::ControlUnreadable { denied: true, .. }
         | P::InstanceRefused { denied: true, .. } => BE_ROOT,
+        P::PidNamespace => "start the container with the machine's process ids: `--pid host`, in Kubernetes `hostPID: true`",
         P::LockedDown => "boot without lockdown=confidentiality; lockdown=integrity allows tracing",
         P::MountDenied => return given(TRACING, false),
         P::MountRefused { denied: false, .. } => {

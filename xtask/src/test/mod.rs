@@ -9,7 +9,7 @@ mod report;
 
 use crate::consent::Consent;
 use crate::packages::{self, CROSS_COMPILER, LAB, RUST_TESTS, WEB, Wanted};
-use crate::{aarch64, deps, fuzz, lab, lint, miri, program, shell, web};
+use crate::{aarch64, deps, fuzz, lab, lint, miri, program, shell, tools, web};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use report::{Ended, closing};
@@ -277,6 +277,10 @@ impl Work {
 fn fetch(packages: &[Wanted], has_lab: bool, consent: Consent) {
     if !consent.is_given() {
         return;
+    }
+    // Tests of what it objects to use it, too.
+    if let Err(error) = tools::DENY.get() {
+        eprintln!("{error:#}");
     }
     let installed = packages::install(packages, consent);
     if has_lab && installed.is_ok() {

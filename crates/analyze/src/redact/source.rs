@@ -56,6 +56,7 @@ fn names_nothing(problem: &SourceProblem) -> bool {
     match problem {
         SourceProblem::MountDenied
         | SourceProblem::LockedDown
+        | SourceProblem::PidNamespace
         | SourceProblem::EventsLost { .. }
         | SourceProblem::CallsLost { .. }
         | SourceProblem::GraphForOne

@@ -97,8 +97,9 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
     if !can_trace() {
         return;
     }
-    // A passive recording needs an owner of the CPU.
-    let _neighbour = Neighbour::on(highest_cpu());
+    // A passive recording needs owners of the CPU, and somebody who takes it from them: each other. Chosen by its share,
+    // the owner might be a program that ends at once.
+    let _neighbours = [Neighbour::on(highest_cpu()), Neighbour::on(highest_cpu())];
     let busy = "n=0; while [ $n -lt 200 ]; do sleep 0.004; n=$((n+1)); done";
     let recordings: [&[&str]; 5] = [
         &["record", "-d", "1s"],
@@ -114,7 +115,7 @@ fn a_run_of_each_kind_says_again_all_that_it_said() {
             "--messages",
             "20000",
         ],
-        &["record", "none", "-d", "1s"],
+        &["record", "none", "--for", "sh", "-d", "1s"],
         &["attach", "--", "sh", "-c", busy],
     ];
     for args in recordings {

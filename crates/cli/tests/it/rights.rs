@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const NOBODY: u32 = 65_534;
 /// Another user without any rights.
@@ -364,4 +364,32 @@ fn without_proc_and_sys_stalls_are_measured_all_the_same() {
     let run = json(&output);
     assert!(run["attribution"].is_null());
     assert!(run["probe"]["cpus"][0]["samples"].as_u64().unwrap() > 100_000);
+}
+
+#[test]
+fn in_a_pid_namespace_nothing_is_named_and_doctor_says_why() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let inside = |args: &[&str]| {
+        Command::new("unshare")
+            .args(["--pid", "--fork", "--mount-proc"])
+            .arg(program())
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let doctor = json(&inside(&["doctor", "--json"]));
+    let of = source(&doctor, "tracefs");
+    assert_eq!(of["problems"][0]["id"], "pid_namespace", "{of}");
+    assert!(of["fix"].as_str().unwrap().contains("--pid host"), "{of}");
+    let runs = tempfile::tempdir().unwrap();
+    let folder = runs.path().to_str().unwrap();
+    let record = inside(&["--runs", folder, "record", "-d", "300ms", "--json", "-q"]);
+    assert!(record.status.success(), "{}", stderr(&record));
+    let run = json(&record);
+    assert!(run["attribution"].is_null(), "{}", run["attribution"]);
+    assert!(run["probe"]["total"]["measured_ns"].as_u64().unwrap() > 0);
 }

@@ -18,10 +18,12 @@ pub fn in_namespace(machine: &Machine, mut report: SourceReport) -> SourceReport
 /// The same for the problem of a denied source.
 #[must_use]
 pub fn problem_in_namespace(machine: &Machine, problem: SourceProblem) -> SourceProblem {
-    // Lockdown refuses everybody.
+    // Lockdown refuses everybody, and a PID namespace has nothing to do with the user.
     let of_user = !matches!(
         problem,
-        SourceProblem::LockedDown | SourceProblem::UserNamespace { .. }
+        SourceProblem::LockedDown
+            | SourceProblem::PidNamespace
+            | SourceProblem::UserNamespace { .. }
     );
     match UserNamespace::of(machine).filter(|_| of_user) {
         Some(UserNamespace { user }) => SourceProblem::UserNamespace {

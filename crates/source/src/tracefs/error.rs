@@ -35,6 +35,9 @@ pub enum TraceError {
     /// The kernel is locked down: it hides its events even from root.
     #[error("the kernel's lockdown (confidentiality) refuses all tracing, to root too")]
     LockedDown,
+    /// This process is in a namespace of process ids.
+    #[error("this process is in a PID namespace of its own: the kernel's records have the machine's ids")]
+    PidNamespace,
     /// The kernel refuses the trace clock that matches the probe's clock.
     #[error("the kernel does not stamp events with {wanted} (it uses {got})")]
     ClockRefused {
@@ -103,7 +106,8 @@ impl TraceError {
             TraceError::NoPermission { .. }
             | TraceError::InstancesOfOwner { .. }
             | TraceError::MountDenied
-            | TraceError::LockedDown => true,
+            | TraceError::LockedDown
+            | TraceError::PidNamespace => true,
             TraceError::MountRefused { source, .. } | TraceError::Instance { source, .. } => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }
@@ -138,6 +142,7 @@ impl TraceError {
                 SourceProblem::TracefsUnusable { flaw: flaw.clone() }
             }
             TraceError::LockedDown => SourceProblem::LockedDown,
+            TraceError::PidNamespace => SourceProblem::PidNamespace,
             TraceError::ClockRefused { wanted, got } => SourceProblem::TraceClock {
                 wanted: (*wanted).to_owned(),
                 offered: got.clone(),

@@ -4,7 +4,7 @@ use super::instance::Instance;
 use super::writer::{Live, TracefsWriter};
 use super::{TraceError, instances, mountinfo, owner};
 use jitterscope_model::{Comm, TracefsFlaw};
-use jitterscope_platform::{FileError, Machine};
+use jitterscope_platform::{FileError, Machine, is_in_pid_namespace};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -172,11 +172,14 @@ impl Tracefs {
         Ok(Clocks::parse(&text))
     }
 
-    /// Whether this user may make instances and use them.
+    /// Whether this user may make instances and use them, and finds its own threads in their records.
     ///
     /// # Errors
     /// Why not.
     pub fn may_use_instances(&self) -> Result<(), TraceError> {
+        if is_in_pid_namespace(self.machine()) {
+            return Err(TraceError::PidNamespace);
+        }
         instances::may_use(self.machine(), self.root())
     }
 

@@ -81,6 +81,7 @@ impl Recorder {
     pub fn start(tracefs: &Tracefs, settings: &RecorderSettings) -> Result<Recorder, TraceError> {
         // A leftover that cannot be removed does not prevent this recording.
         let _ = tracefs.clean_leftovers();
+        tracefs.may_use_instances()?;
         if let Some(cpu) = settings.measured.difference(&settings.online).first() {
             return Err(TraceError::NoCpu {
                 cpu,
