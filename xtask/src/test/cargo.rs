@@ -25,7 +25,7 @@ const OTHERS: [&str; 5] = ["--lib", "--bins", "--examples", "--test", "[!l]*"];
 /// Runs all tests: those that record wait most of the time, so the others run meanwhile, with a lower priority.
 ///
 /// # Errors
-/// As for [`test`].
+/// As for [`test()`].
 pub fn live_and_others(found: &mut Found) -> anyhow::Result<()> {
     let args = |targets: &[&'static str]| [&["--no-fail-fast"], targets].concat();
     thread::scope(|scope| {
