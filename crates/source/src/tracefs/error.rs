@@ -36,7 +36,9 @@ pub enum TraceError {
     #[error("the kernel's lockdown (confidentiality) refuses all tracing, to root too")]
     LockedDown,
     /// This process is in a namespace of process ids.
-    #[error("this process is in a PID namespace of its own: the kernel's records have the machine's ids")]
+    #[error(
+        "this process is in a PID namespace of its own: the kernel's records have the machine's ids"
+    )]
     PidNamespace,
     /// The kernel refuses the trace clock that matches the probe's clock.
     #[error("the kernel does not stamp events with {wanted} (it uses {got})")]
