@@ -3,12 +3,14 @@
 
 use jitterscope_model::{Nanos, Warning};
 use jitterscope_platform::Machine;
-use jitterscope_recording::{AttachSettings, Followed, RunSettings, WriterThread, attach};
+use jitterscope_recording::{
+    AttachSettings, Followed, Observer, RunSettings, WriterThread, attach,
+};
 use jitterscope_source::Tracefs;
 use jitterscope_testing::turn;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Imitates a kernel that records no switch away from its idle threads, and none from half of all others, because a
@@ -34,6 +36,15 @@ fn hide_switches(instances: &Path) -> PathBuf {
         }
         assert!(began.elapsed() < Duration::from_secs(20), "nothing records");
         std::thread::yield_now();
+    }
+}
+
+/// Says that the measurement has begun.
+struct Begun<'b>(&'b AtomicBool);
+
+impl Observer for Begun<'_> {
+    fn measuring(&mut self, _: Nanos) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -78,10 +89,12 @@ fn charges_are_recorded_once_switches_are_missing() {
         threshold: Nanos(2_000),
     };
     let attempt = || {
-        let stop = AtomicBool::new(false);
+        let (stop, measures) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let attached =
-                scope.spawn(|| attach(&Machine::host(), &settings, Vec::new(), &stop, &mut ()));
+            let mut begun = Begun(&measures);
+            let (settings, stop) = (&settings, &stop);
+            let attached = scope
+                .spawn(move || attach(&Machine::host(), settings, Vec::new(), stop, &mut begun));
             let switches = hide_switches(&instances);
             let enable = switches.join("../sched_stat_runtime/enable");
             let says =
@@ -92,11 +105,16 @@ fn charges_are_recorded_once_switches_are_missing() {
                 std::thread::sleep(Duration::from_millis(20));
             }
             let found = is_hidden().then(|| says(&enable, "1"));
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            // On a virtual machine charges are recorded from the beginning. A recording that has measured nothing fails.
+            while !measures.load(Ordering::Relaxed) && !attached.is_finished() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
             (found, attached.join().unwrap())
         })
     };
-    // A change that comes too late is repaired, maybe before the measurement begins: try again.
+    // A change that comes too late is repaired: try again.
     let mut attempts = (0..5).map(|_| attempt());
     let in_time = attempts.find_map(|(found, outcome)| Some((found?, outcome.unwrap())));
     let (enabled, outcome) = in_time.expect("nobody could hide the switches in time");
