@@ -60,7 +60,7 @@ fn kind([what, a, b, c]: [u8; 4]) -> EventKind {
             tid: tid(a),
             comm: comm(tid(b)),
             thread: c & 1 == 1,
-            regrouped: false,
+            into_cgroup: false,
         },
         11 => EventKind::StatRuntime {
             tid: tid(a),

@@ -133,7 +133,7 @@ fn targets() -> anyhow::Result<Vec<String>> {
 }
 
 /// Builds all targets with libFuzzer's coverage and the address sanitizer; returns the folder of the programs. The flags
-/// are those of libFuzzer's documentation and of the compiler's own passes.
+/// are those that cargo-fuzz passes.
 fn build(optimize: &str) -> anyhow::Result<PathBuf> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let folder = tools::target().join("fuzz-build");

@@ -5,6 +5,7 @@ use crate::cpu::{self, share};
 use crate::cpu_summary::CpuSummary;
 use crate::culprit_row::CulpritRow;
 use crate::history::HistoryBuilder;
+use crate::owners::OwnerRow;
 use crate::periods::Effort;
 use crate::pipeline;
 use crate::price;
@@ -182,9 +183,13 @@ impl<'m> SummaryBuilder<'m> {
                 total: cpu::total(manifest),
             },
             wakeup: crate::wakeup::summarize(manifest, sums.phases, sums.control_culprits),
-            attribution: manifest.attributed.then(|| AttributionSummary {
-                owners: sums.owners,
-                ..attribution(manifest, sums.stalls, sums.stalled, sums.culprits)
+            attribution: manifest.attributed.then(|| {
+                attribution(
+                    manifest,
+                    (sums.stalls, sums.stalled),
+                    sums.culprits,
+                    sums.owners,
+                )
             }),
             worst: sums.worst,
             threads: manifest.threads.clone(),
@@ -224,9 +229,9 @@ pub fn timer_frequency(machine: &MachineState) -> Option<u32> {
 
 fn attribution(
     manifest: &RunManifest,
-    stalls: u64,
-    stalled: Nanos,
+    (stalls, stalled): (u64, Nanos),
     [culprits, classes]: [Vec<CulpritRow>; 2],
+    owners: Vec<OwnerRow>,
 ) -> AttributionSummary {
     let sum = |rows: &[CulpritRow]| rows.iter().map(|row| row.total_ns).sum::<Nanos>();
     let (explained, rest) = (sum(&culprits), sum(&classes));
@@ -259,7 +264,7 @@ fn attribution(
         events,
         events_too_short: too_short,
         culprits,
-        owners: Vec::new(),
+        owners,
         unexplained: Unexplained {
             total_ns: rest,
             share: share(rest.0, stalled.0),

@@ -505,7 +505,7 @@ fn an_id_that_begins_again_has_not_been_woken_yet() {
             tid: 9,
             comm: Comm::new("y"),
             thread: true,
-            regrouped: false,
+            into_cgroup: false,
         },
     );
     let waker = |events: &[KernelEvent]| {
@@ -589,7 +589,7 @@ fn a_waker_bears_the_name_that_it_had_when_it_woke() {
             tid: 3,
             comm: name("shell"),
             thread: false,
-            regrouped: false,
+            into_cgroup: false,
         },
     );
     let events = [

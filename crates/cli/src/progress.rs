@@ -62,7 +62,7 @@ impl ProgressLine {
         }
     }
 
-    /// A line for a file that is read, which nothing is kept of before its end.
+    /// A line for reading a file. An interrupted import keeps nothing.
     pub fn importing(quiet: bool, probe: ProbeKind, file: &Path) -> ProgressLine {
         let file = file.file_name().unwrap_or_default().to_string_lossy();
         ProgressLine {

@@ -134,11 +134,11 @@ pub enum EventKind {
         /// Whether it is a thread of the same process, and not a new process.
         thread: bool,
         /// Whether it begins in another control group than its creator's (`CLONE_INTO_CGROUP`).
-        regrouped: bool,
+        into_cgroup: bool,
     },
     /// `cgroup:cgroup_attach_task`: a task, or a whole process, moves to another control group. A task that begins in
     /// another group than its creator's has no such record.
-    GroupAttached {
+    CgroupAttach {
         /// The number of the hierarchy, as in `/proc/PID/cgroup`: 0 for the unified one.
         hierarchy: u32,
         /// The task, or the first thread of the process.

@@ -62,7 +62,7 @@ impl EventKind {
             EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => 8,
             EventKind::TaskNew { .. }
             | EventKind::TaskRename { .. }
-            | EventKind::GroupAttached { .. }
+            | EventKind::CgroupAttach { .. }
             | EventKind::Signal { .. } => 9,
         }
     }

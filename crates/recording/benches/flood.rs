@@ -130,7 +130,7 @@ impl Flood {
                         tid,
                         comm,
                         thread,
-                        regrouped: false,
+                        into_cgroup: false,
                     },
                     true,
                 )

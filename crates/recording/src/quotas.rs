@@ -381,7 +381,7 @@ mod tests {
                 tid: 43,
                 comm,
                 thread: false,
-                regrouped: false,
+                into_cgroup: false,
             },
         ));
         watch.watch(43);

@@ -18,9 +18,10 @@ const EVERYTHING: [&str; 4] = ["--workspace", "--features", program::FEATURES, "
 /// Tests at once: more than two CPUs, because tests that record take turns, and wait most of the time.
 const AT_ONCE: &str = "4";
 
-/// The tests that record on this machine, and all others; none has examples in its documentation.
+/// The tests that record on this machine, all others, and examples in documentation.
 const LIVE: [&str; 2] = ["--test", "live*"];
 const OTHERS: [&str; 5] = ["--lib", "--bins", "--examples", "--test", "[!l]*"];
+const DOCUMENTED: [&str; 1] = ["--doc"];
 
 /// Runs all tests: those that record wait most of the time, so the others run meanwhile, with a lower priority.
 ///
@@ -35,8 +36,9 @@ pub fn live_and_others(found: &mut Found) -> anyhow::Result<()> {
                 eprintln!("tests beside those that record may disturb them: {error}");
             }
             let mut found = Found::default();
-            let ended = test(&args(&OTHERS), "others", &mut found);
-            (found, ended)
+            let others = test(&args(&OTHERS), "others", &mut found);
+            let documented = test(&args(&DOCUMENTED), "documented", &mut found);
+            (found, others.and(documented))
         });
         let others = others.context("no thread can be started")?;
         let live = test(&args(&LIVE), "live", found);

@@ -135,7 +135,7 @@ impl Record {
             | EventKind::SchedMigrate { .. }
             | EventKind::TaskNew { .. }
             | EventKind::TaskRename { .. }
-            | EventKind::GroupAttached { .. }
+            | EventKind::CgroupAttach { .. }
             | EventKind::Signal { .. }
             | EventKind::WorkQueued { .. }
             | EventKind::CsdQueued { .. }

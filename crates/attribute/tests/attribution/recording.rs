@@ -147,7 +147,7 @@ fn an_item_that_sleeps_is_its_workers_until_the_id_begins_again() {
                 tid: 50,
                 comm: Comm::new("kworker/1:2"),
                 thread: true,
-                regrouped: false,
+                into_cgroup: false,
             };
             a.sender_event(&elsewhere(time, 2, kind));
         }

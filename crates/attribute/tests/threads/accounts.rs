@@ -191,7 +191,7 @@ fn a_thread_has_an_account_if_any_of_its_time_was_measured() {
                     tid: B,
                     comm: comm(A),
                     thread: true,
-                    regrouped: false,
+                    into_cgroup: false,
                 },
             )
         };

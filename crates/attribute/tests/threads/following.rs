@@ -63,7 +63,7 @@ fn a_newly_followed_thread_is_reported_once() {
             tid: B,
             comm: comm(A),
             thread: true,
-            regrouped: false,
+            into_cgroup: false,
         },
     );
     follower.event(&born, &Names);
@@ -194,7 +194,7 @@ fn a_thread_of_unknown_class_is_not_reported_as_throttled() {
             tid: B,
             comm: comm(A),
             thread: true,
-            regrouped: false,
+            into_cgroup: false,
         },
     );
     // It waits behind another, and long after it was made its CPU idles.
@@ -285,7 +285,7 @@ fn of_a_name_that_anybody_takes_only_one_user_s_threads_are_followed() {
         tid,
         comm: Comm::new("rx"),
         thread: false,
-        regrouped: false,
+        into_cgroup: false,
     };
     for (user, followed) in [
         (None, vec![40, 41, 50, 51, 90]),

@@ -23,7 +23,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
         3 => (tid(), 0..3_u32).prop_map(|(t, cpu)| EventKind::SchedWaking { task: task(t), target: CpuId(cpu) }),
         2 => (tid(), 0..3_u32, 0..3_u32)
             .prop_map(|(t, from, to)| EventKind::SchedMigrate { task: task(t), from: CpuId(from), to: CpuId(to) }),
-        1 => (tid(), any::<bool>()).prop_map(|(t, thread)| EventKind::TaskNew { tid: t, comm: comm(t), thread, regrouped: false }),
+        1 => (tid(), any::<bool>()).prop_map(|(t, thread)| EventKind::TaskNew { tid: t, comm: comm(t), thread, into_cgroup: false }),
         1 => (tid(), 0..300_u64).prop_map(|(tid, runtime_ns)| EventKind::StatRuntime { tid, runtime_ns }),
         2 => Just(EventKind::VectorEntry { vector: "local_timer".into() }),
         2 => Just(EventKind::VectorExit { vector: "local_timer".into() }),

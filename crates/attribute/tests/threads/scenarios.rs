@@ -468,7 +468,7 @@ fn threads_are_followed_from_birth_and_keep_their_account() {
         tid: B,
         comm: comm(A),
         thread: true,
-        regrouped: false,
+        into_cgroup: false,
     };
     let events = [
         switch(0, 0, 0, 0, A),
@@ -581,7 +581,7 @@ fn processes_are_followed_only_when_children_are_wanted() {
                 tid: B,
                 comm: comm(A),
                 thread: false,
-                regrouped: false,
+                into_cgroup: false,
             },
         ),
         switch(150, 1, 0, 0, B),

@@ -111,7 +111,7 @@ struct Agent {
 }
 
 impl Service for Agent {
-    fn turn(&mut self, watch: &mut Watch, serving: &Serving) {
+    fn turn(&mut self, watch: &mut Watch, serving: &Serving, has_ended: bool) {
         if !self.is_ready {
             self.is_ready = true;
             self.notifier.ready("watching");
@@ -135,7 +135,7 @@ impl Service for Agent {
             };
             self.notifier.ready(&said);
         }
-        if self.stop.load(Ordering::Relaxed) && !self.is_ending {
+        if (has_ended || self.stop.load(Ordering::Relaxed)) && !self.is_ending {
             self.is_ending = true;
             self.notifier.stopping();
         }

@@ -1,4 +1,4 @@
-//! What a service tells systemd: datagrams to the socket of NOTIFY_SOCKET.
+//! Messages of a service to systemd: datagrams to the socket of NOTIFY_SOCKET.
 
 use jitterscope_platform::name_current_thread;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-/// How often a service says that it lives, if systemd asks for it: in this part of the time that it is given.
+/// Keep-alive messages per interval of systemd's watchdog.
 const PART: u32 = 3;
 /// How long the end may take before systemd is left to its own limit.
 const LONGEST_END: Duration = Duration::from_secs(600);
@@ -18,9 +18,10 @@ const LONGEST: usize = 512;
 #[derive(Debug)]
 pub struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// How often it must be told that the service lives.
+    /// The interval of its keep-alive messages, if systemd expects them.
     every: Option<Duration>,
-    told: Option<Instant>,
+    /// When the last keep-alive message was sent.
+    sent: Option<Instant>,
 }
 
 impl Notifier {
@@ -40,7 +41,7 @@ impl Notifier {
             every: micros
                 .filter(|micros| *micros > 0)
                 .map(|micros| Duration::from_micros(micros) / PART),
-            told: None,
+            sent: None,
         }
     }
 
@@ -49,13 +50,13 @@ impl Notifier {
         self.tell(&format!("READY=1\nSTATUS={}", tidy(status)));
     }
 
-    /// The service lives; called often, told when it is due.
+    /// Sends a keep-alive message if one is due. Call it often.
     pub fn alive(&mut self) {
         let Some(every) = self.every else {
             return;
         };
-        if self.told.is_none_or(|told| told.elapsed() >= every) {
-            self.told = Some(Instant::now());
+        if self.sent.is_none_or(|sent| sent.elapsed() >= every) {
+            self.sent = Some(Instant::now());
             self.tell("WATCHDOG=1");
         }
     }
@@ -66,8 +67,8 @@ impl Notifier {
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.0 / 1000));
     }
 
-    /// The service ends. What it saves may take a while, and nothing asks for signs of life meanwhile; a thread gives
-    /// them.
+    /// The service ends. Saving may take a while, and [`Notifier::alive`] is not called meanwhile, so a thread sends the
+    /// keep-alive messages.
     pub fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=saving what is pending");
         let Some(every) = self.every else {
@@ -95,7 +96,7 @@ impl Notifier {
 
     fn tell(&self, text: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A service manager that does not listen is none of the service's business.
+            // The service goes on if systemd does not listen.
             let _ = socket.send_to_addr(text.as_bytes(), address);
         }
     }

@@ -53,8 +53,8 @@ pub fn run(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
 
 /// What a service adds to a watch.
 pub trait Service {
-    /// A turn of the running watch is over.
-    fn turn(&mut self, watch: &mut Watch, serving: &Serving);
+    /// A turn of the running watch, or its end.
+    fn turn(&mut self, watch: &mut Watch, serving: &Serving, has_ended: bool);
 }
 
 /// What a service needs of the running watch.
@@ -140,7 +140,9 @@ pub fn watch(
             chosen,
             metrics: metrics.clone(),
         };
-        watch.attend(Box::new(move |watch| service.turn(watch, &serving)));
+        watch.attend(Box::new(move |watch, has_ended| {
+            service.turn(watch, &serving, has_ended)
+        }));
     }
     let mut observer = Announcer {
         kind,

@@ -129,7 +129,7 @@ impl BoundMetrics {
                 let mut failed = None;
                 loop {
                     let why = write(&folder, &name, &published).err();
-                    // Each failure is told once.
+                    // Each failure is reported once.
                     if let Some(why) = &why
                         && failed.as_ref() != Some(why)
                     {
@@ -141,7 +141,7 @@ impl BoundMetrics {
                         _ => break,
                     }
                 }
-                // Nobody must take it for the state of a running watch.
+                // A reader would take it for the state of a running watch.
                 let _ = folder.remove_file(&name);
             };
             served.file = Some((builder("js-metrics-file").spawn(write)?, end));
@@ -251,7 +251,7 @@ struct Shared {
     open: bool,
 }
 
-/// Accepts connections until it is told to stop.
+/// Accepts connections until `shared.stop` is set.
 fn listen<C>(
     mut accept: impl FnMut() -> io::Result<C> + Send + 'static,
     shared: Arc<Shared>,

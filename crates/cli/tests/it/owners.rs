@@ -60,7 +60,8 @@ fn shell(script: &str) -> Ended {
     Ended(child.unwrap())
 }
 
-/// The owners' time by unit; the empty name has what belongs to no unit, and `?` what is unknown.
+/// The threads' time by unit. The empty name stands for threads outside of any unit, `?` for threads whose group is
+/// unknown.
 fn by_unit(report: &Value) -> Vec<(String, u64)> {
     let owners = report["attribution"]["owners"].as_array().unwrap();
     owners

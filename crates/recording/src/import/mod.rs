@@ -16,7 +16,7 @@ pub use error::ImportError;
 pub use settings::{ImportSettings, Victim};
 
 use crate::engine::FanOut;
-use crate::names::ReplayedNames;
+use crate::kept_names::ReplayedNames;
 use crate::observer::{Observer, Progress};
 use crate::threads::{EpisodeRows, InOrder, MakesRows};
 use facts::Facts;

@@ -2,7 +2,7 @@
 
 use super::opened::{Opened, Stream};
 use crate::feed::PageFeed;
-use crate::names::ReplayedNames;
+use crate::kept_names::ReplayedNames;
 use crate::price::PriceTally;
 use jitterscope_model::{
     CpuSet, DrainTurn, EventPrice, NameRead, RawPage, Record, Row, SetupStep, Sink, SinkError,

@@ -3,7 +3,7 @@
 use super::ReplayError;
 use super::breaks::Breaks;
 use crate::feed::PageFeed;
-use crate::names::ReplayedNames;
+use crate::kept_names::ReplayedNames;
 use jitterscope_model::{
     CpuSet, DrainTurn, Record, SetupStep, Sink, Source, SourceTurn, Ticks, TraceRole,
 };

@@ -1,7 +1,7 @@
 //! Stalls of a stored run, frame by frame.
 
 use super::ReplayError;
-use crate::names::StoredNames;
+use crate::kept_names::StoredNames;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls};
 use jitterscope_model::{
     CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, RunManifest, Stall,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Hours that the status shows.
 const SHOWN_HOURS: usize = 24;
-/// How often the state is told to other threads.
+/// The interval in which the state is published to other threads.
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Watch {
@@ -156,12 +156,12 @@ impl Watch {
         })
     }
 
-    /// Tells other threads the state, at most once a second.
+    /// Publishes the state to other threads, at most once a second.
     pub(super) fn publish(&mut self, now: Ticks) {
-        if self.told.is_some_and(|told| told.elapsed() < EVERY) {
+        if self.published_at.is_some_and(|at| at.elapsed() < EVERY) {
             return;
         }
-        self.told = Some(Instant::now());
+        self.published_at = Some(Instant::now());
         // Two readings at different moments: the difference must not fall.
         self.cpu_time_ns = self.cpu_time_ns.max(own_cpu_time(&self.machine));
         let status = self.state(now);

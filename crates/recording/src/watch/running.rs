@@ -33,8 +33,9 @@ const SHORTEST: Nanos = Nanos(1_000_000_000);
 /// The share of the disk's limit that one section may take.
 const SHARE: u64 = 8;
 
-/// Called in every turn of a running watch, about twenty times a second.
-pub type Attend = Box<dyn FnMut(&mut Watch)>;
+/// Called in every turn of a running watch, about twenty times a second; with `true` once the recording has ended, before
+/// the last run is saved.
+pub type Attend = Box<dyn FnMut(&mut Watch, bool)>;
 
 /// A watch, before its recording and during it.
 pub struct Watch {
@@ -61,9 +62,9 @@ pub struct Watch {
     pub(super) dropped_for_room: u64,
     pub(super) trouble: Option<String>,
     pub(super) looked: Instant,
-    /// What other threads are shown, and when they were last told.
+    /// The state that other threads see, and the time of its last change.
     pub(super) published: Published,
-    pub(super) told: Option<Instant>,
+    pub(super) published_at: Option<Instant>,
     pub(super) cpu_time_ns: u64,
     pub(super) saved_runs: u64,
     pub(super) lost: Vec<LostRecords>,
@@ -150,7 +151,7 @@ impl Watch {
             trouble: None,
             looked: Instant::now(),
             published: Published::default(),
-            told: None,
+            published_at: None,
             cpu_time_ns: 0,
             saved_runs: 0,
             lost: Vec::new(),
@@ -206,6 +207,13 @@ impl Watch {
     /// Has `attend` called in every turn.
     pub fn attend(&mut self, attend: Attend) {
         self.attend = Some(attend);
+    }
+
+    fn call_attend(&mut self, has_ended: bool) {
+        if let Some(mut attend) = self.attend.take() {
+            attend(self, has_ended);
+            self.attend = Some(attend);
+        }
     }
 
     /// Goes on with other conditions, actions and limits. The folder of saved runs and the socket stay.
@@ -306,8 +314,8 @@ impl Watch {
             }
             self.saved.push(run.clone());
             self.saved_runs += 1;
-            // Shown at once.
-            self.told = None;
+            // The next turn publishes it.
+            self.published_at = None;
             (self.report)(Report::Saved(run));
         }
         if let Some(why) = done.failed {
@@ -435,10 +443,7 @@ impl Sections for Watch {
     }
 
     fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next {
-        if let Some(mut attend) = self.attend.take() {
-            attend(self);
-            self.attend = Some(attend);
-        }
+        self.call_attend(false);
         self.gather(now, marks);
         self.take_sections();
         while let Some(done) = self.begun.as_ref().and_then(|begun| begun.worker.done()) {
@@ -461,6 +466,8 @@ impl Sections for Watch {
     }
 
     fn over(&mut self, last: PathBuf) {
+        // The end may come between two turns.
+        self.call_attend(true);
         self.take_sections();
         if let Err(error) = self.history.add(&last) {
             self.trouble(format!("the last section is lost: {error}"));

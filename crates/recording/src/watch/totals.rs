@@ -15,7 +15,7 @@ pub const UNATTRIBUTED: &str = "unattributed";
 /// The most rows of names, and of control groups.
 const MOST_CULPRITS: usize = 64;
 const MOST_GROUPS: usize = 32;
-/// The upper bounds of the lengths that are told apart, nanoseconds.
+/// The upper bounds of the histogram's buckets, nanoseconds.
 pub const BOUNDS: [u64; 19] = [
     1_000,
     2_000,

@@ -63,7 +63,7 @@ enum Plan {
         old: BytesField,
         comm: BytesField,
     },
-    GroupAttached {
+    CgroupAttach {
         hierarchy: NumberField,
         tid: NumberField,
         path: BytesField,
@@ -265,7 +265,7 @@ fn plan(b: &mut Binder<'_>, names: &mut Names) -> Option<Plan> {
             old: b.bytes("oldcomm"),
             comm: b.bytes("newcomm"),
         },
-        ("cgroup", "cgroup_attach_task") => Plan::GroupAttached {
+        ("cgroup", "cgroup_attach_task") => Plan::CgroupAttach {
             hierarchy: b.number("dst_root"),
             tid: b.number("pid"),
             path: b.bytes("dst_path"),
@@ -431,7 +431,7 @@ impl Compiled {
                 tid: tid.i32(e),
                 comm: comm.comm(e),
                 thread: flags.u64(e) & CLONE_THREAD != 0,
-                regrouped: flags.u64(e) & CLONE_INTO_CGROUP != 0,
+                into_cgroup: flags.u64(e) & CLONE_INTO_CGROUP != 0,
             },
             Plan::TaskRename { tid, by, old, comm } => EventKind::TaskRename {
                 // Without the field, a task can only rename itself.
@@ -443,11 +443,11 @@ impl Compiled {
                 old: old.comm(e),
                 comm: comm.comm(e),
             },
-            Plan::GroupAttached {
+            Plan::CgroupAttach {
                 hierarchy,
                 tid,
                 path,
-            } => EventKind::GroupAttached {
+            } => EventKind::CgroupAttach {
                 hierarchy: hierarchy.u32(e),
                 tid: tid.i32(e),
                 path: names.get(path.text(e)),

@@ -118,7 +118,7 @@ pub(super) static RENAMED: Wanted = want("task", "task_rename", &SourceLoss::Ren
 
 /// A thread or a process moves to another control group, on all CPUs. Without it, the group of a process that moves and
 /// ends before it is read is unknown, or that of its creator.
-pub(super) const REGROUPED: Wanted = unneeded("cgroup", "cgroup_attach_task");
+pub(super) const CGROUP_ATTACH: Wanted = unneeded("cgroup", "cgroup_attach_task");
 
 /// The scheduler charges a thread for its run time; recorded where threads are followed. A thread that asks for its own
 /// CPU time is charged each time, which would flood the buffer.

@@ -2,8 +2,8 @@
 
 use super::controls::Depth;
 use super::events::{
-    CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK, NEWBORN,
-    REGROUPED, RENAMED, SENDERS, Wanted,
+    CGROUP_ATTACH, CHARGE, EventFilter, LOCAL, LOCAL_FILTERED, MIGRATE, MIGRATE_EITHER, NEW_TASK,
+    NEWBORN, RENAMED, SENDERS, Wanted,
 };
 use super::pipe::{CpuLoss, Drained};
 use super::side::{Plan, Side};
@@ -128,9 +128,9 @@ impl Recorder {
             (*wanted, Some(target))
         };
         let births: &[Wanted] = match (settings.follow_threads, watch) {
-            (true, true) => &[NEW_TASK, RENAMED, REGROUPED],
-            (true, false) => &[RENAMED, REGROUPED],
-            (false, _) => &[NEWBORN, RENAMED, REGROUPED],
+            (true, true) => &[NEW_TASK, RENAMED, CGROUP_ATTACH],
+            (true, false) => &[RENAMED, CGROUP_ATTACH],
+            (false, _) => &[NEWBORN, RENAMED, CGROUP_ATTACH],
         };
         let mut senders = Side::prepare(
             tracefs,

@@ -224,7 +224,7 @@ fn a_thread_that_has_ended_waits_no_more() {
                 tid: OWN,
                 comm: Comm::new("x"),
                 thread: false,
-                regrouped: false,
+                into_cgroup: false,
             },
         ),
         switch(400, OTHER, SLEEPS, 0),
@@ -460,7 +460,7 @@ fn a_thread_of_a_wanted_name_belongs_from_its_birth_on() {
                 tid: OWN,
                 comm: Comm::new(comm),
                 thread: false,
-                regrouped: false,
+                into_cgroup: false,
             },
         )
     };

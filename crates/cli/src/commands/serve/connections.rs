@@ -20,41 +20,29 @@ pub trait Connection {
     fn receive(&self, into: &mut [u8]) -> io::Result<usize>;
 }
 
-impl Connection for TcpStream {
-    fn end(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Both)
-    }
+macro_rules! connections {
+    ($($stream:ty),*) => {
+        $(impl Connection for $stream {
+            fn end(&self) -> io::Result<()> {
+                self.shutdown(Shutdown::Both)
+            }
 
-    fn patience(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))
-    }
+            fn patience(&self, time: Duration) -> io::Result<()> {
+                self.set_read_timeout(Some(time))
+            }
 
-    fn write_patience(&self, time: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(time))
-    }
+            fn write_patience(&self, time: Duration) -> io::Result<()> {
+                self.set_write_timeout(Some(time))
+            }
 
-    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
-        (&mut &*self).read(into)
-    }
+            fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+                (&mut &*self).read(into)
+            }
+        })*
+    };
 }
 
-impl Connection for UnixStream {
-    fn end(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Both)
-    }
-
-    fn patience(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))
-    }
-
-    fn write_patience(&self, time: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(time))
-    }
-
-    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
-        (&mut &*self).read(into)
-    }
-}
+connections!(TcpStream, UnixStream);
 
 pub struct Connections<C = TcpStream> {
     /// The oldest first, by number.

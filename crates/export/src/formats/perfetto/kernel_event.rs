@@ -48,11 +48,11 @@ impl EventMessages<'_> {
                 tid,
                 comm,
                 thread,
-                regrouped,
+                into_cgroup,
             } => {
                 m.int(1, *tid);
                 name(m, 2, comm);
-                m.uint(3, clone_flags(*thread, *regrouped));
+                m.uint(3, clone_flags(*thread, *into_cgroup));
                 ftrace::TASK_NEWTASK
             }
             EventKind::TaskRename { tid, old, comm } => {
@@ -61,7 +61,7 @@ impl EventMessages<'_> {
                 name(m, 3, comm);
                 ftrace::TASK_RENAME
             }
-            EventKind::GroupAttached {
+            EventKind::CgroupAttach {
                 hierarchy,
                 tid,
                 path,
@@ -175,8 +175,8 @@ impl EventMessages<'_> {
 }
 
 /// The flags of clone3(2) for a new thread of the same process, and for a child that begins in a given control group.
-fn clone_flags(thread: bool, regrouped: bool) -> u64 {
-    u64::from(thread) << 16 | u64::from(regrouped) << 33
+fn clone_flags(thread: bool, into_cgroup: bool) -> u64 {
+    u64::from(thread) << 16 | u64::from(into_cgroup) << 33
 }
 /// The state of `cpu_idle` when idle ends.
 const IDLE_ENDS: u32 = u32::MAX;
