@@ -4,18 +4,13 @@
 
 use crate::compact::{Walked, walk};
 use crate::error::StoreError;
-use crate::tables::{Batch, SCHEMA};
-use arrow_array::UInt64Array;
-use arrow_schema::{DataType, Field, Schema};
+use crate::tables::{Batch, Column, columns};
 use bytes::Bytes;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
+use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
 use std::fs::File;
 use std::io::{self, Read};
@@ -56,9 +51,18 @@ const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
 /// A table's file and the columns to read.
 pub(crate) struct GuardedTable {
     pub(crate) file: GuardedFile,
-    /// Metadata of the columns that this version knows. Texts are views, not copies.
-    pub(crate) metadata: ArrowReaderMetadata,
-    columns: ProjectionMask,
+    metadata: ParquetMetaData,
+    columns: Vec<Known>,
+}
+
+/// A column that this version knows and the file has.
+#[derive(Clone, Copy)]
+struct Known {
+    name: &'static str,
+    /// Its place in the file.
+    at: usize,
+    /// Its type; `None` if the file's is another.
+    column: Option<Column>,
 }
 
 impl GuardedTable {
@@ -70,17 +74,10 @@ impl GuardedTable {
         let read = |e: io::Error| StoreError::read(path, e);
         let length = file.metadata().map_err(read)?.len();
         check_footer(&file, length, path)?;
-        let damaged = |why: String| StoreError::damaged(path, why);
-        let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let found = guarded(|| ArrowReaderMetadata::load(&file, plain.clone()).map_err(text))
-            .map_err(damaged)?;
-        check_rows(found.metadata(), length, path)?;
-        let schema = viewed(found.schema());
-        let metadata = guarded(|| {
-            let options = plain.with_schema(Arc::new(schema));
-            ArrowReaderMetadata::try_new(Arc::clone(found.metadata()), options).map_err(text)
-        })
-        .map_err(damaged)?;
+        let parsed = || ParquetMetaDataReader::new().parse_and_finish(&file);
+        let metadata = guarded(|| parsed().map_err(text));
+        let metadata = metadata.map_err(|why| StoreError::damaged(path, why))?;
+        check_rows(&metadata, length, path)?;
         let columns = known(&metadata, name);
         let exceeded = Exceeded(Arc::default(), path.to_path_buf());
         Ok(GuardedTable {
@@ -94,29 +91,14 @@ impl GuardedTable {
         })
     }
 
-    /// Reads the given rows of the known columns; all rows for `None`.
-    ///
-    /// # Errors
-    /// The library refuses the file.
-    pub(crate) fn rows(&self, rows: Option<&Rows>) -> Result<ParquetRecordBatchReader, String> {
-        let all = self.builder().with_projection(self.columns.clone());
-        let some = match rows {
-            None => all,
-            Some(Rows {
-                groups,
-                first,
-                count,
-            }) => all
-                .with_row_groups(groups.clone())
-                .with_offset(*first)
-                .with_limit(*count),
-        };
-        guarded(|| some.build().map_err(text))
-    }
-
-    fn builder(&self) -> ParquetRecordBatchReaderBuilder<GuardedFile> {
-        let (file, metadata) = (self.file.clone(), self.metadata.clone());
-        ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).with_batch_size(BATCH)
+    /// All rows.
+    pub(crate) fn all_rows(&self) -> Rows {
+        let groups = self.metadata.row_groups();
+        Rows {
+            groups: (0..groups.len()).collect(),
+            first: 0,
+            count: usize::MAX,
+        }
     }
 
     /// The rows whose `column` has the value `wanted`. Skips row groups whose statistics in the footer exclude the
@@ -125,10 +107,9 @@ impl GuardedTable {
     /// # Errors
     /// The column cannot be read.
     pub(crate) fn rows_with(&self, column: &str, wanted: u64) -> Result<Rows, String> {
-        let columns = self.metadata.parquet_schema();
-        let at = columns.columns().iter().position(|of| of.name() == column);
-        let at = at.ok_or_else(|| format!("it has no column '{column}'"))?;
-        let may_have = |group: &RowGroupMetaData| match group.column(at).statistics() {
+        let only = self.columns.iter().find(|known| known.name == column);
+        let only = only.ok_or_else(|| format!("it has no column '{column}'"))?;
+        let may_have = |group: &RowGroupMetaData| match group.column(only.at).statistics() {
             Some(Statistics::Int64(of)) => {
                 let bound =
                     |bound: Option<&i64>, none| bound.map_or(none, |bound| bound.cast_unsigned());
@@ -136,28 +117,26 @@ impl GuardedTable {
             }
             _ => true,
         };
-        let groups = self.metadata.metadata().row_groups().iter().enumerate();
+        let groups = self.metadata.row_groups().iter().enumerate();
         let groups: Vec<usize> = groups
             .filter(|(_, group)| may_have(group))
             .map(|(at, _)| at)
             .collect();
-        let of_column = self
-            .builder()
-            .with_row_groups(groups.clone())
-            .with_projection(ProjectionMask::leaves(columns, [at]));
-        let mut batches = guarded(|| of_column.build().map_err(text))?;
+        let rows = Rows {
+            groups: groups.clone(),
+            ..self.all_rows()
+        };
+        let mut batches = Batches::of(vec![*only], rows);
         let (mut read, mut first, mut end) = (0, None, 0);
-        loop {
-            let batch = guarded(|| batches.next().transpose().map_err(|e| e.to_string()))?;
-            let Some(batch) = batch.map(Batch) else { break };
-            let numbers = batch.column::<UInt64Array>(column)?;
-            for (row, number) in numbers.values().iter().enumerate() {
-                if *number == wanted {
+        while let Some(batch) = batches.read(self)? {
+            let numbers = batch.column::<u64>(column)?;
+            for (row, number) in numbers.into_iter().enumerate() {
+                if number == wanted {
                     first.get_or_insert(read + row);
                     end = read + row + 1;
                 }
             }
-            read += batch.len();
+            read += batch.rows;
         }
         let first = first.unwrap_or(0);
         Ok(Rows {
@@ -174,6 +153,112 @@ pub(crate) struct Rows {
     /// The first row, counted within the groups.
     first: usize,
     count: usize,
+}
+
+/// Rows read a batch at a time.
+pub(crate) struct Batches {
+    columns: Vec<Known>,
+    groups: std::vec::IntoIter<usize>,
+    /// The columns of the current group, and its rows that were not read.
+    readers: Vec<Option<ColumnReader>>,
+    in_group: usize,
+    /// Rows to skip before the first, and to read from there on.
+    skip: usize,
+    left: usize,
+}
+
+impl Batches {
+    /// Reads the known columns of these rows.
+    pub(crate) fn new(table: &GuardedTable, rows: Rows) -> Batches {
+        Batches::of(table.columns.clone(), rows)
+    }
+
+    fn of(columns: Vec<Known>, rows: Rows) -> Batches {
+        Batches {
+            columns,
+            groups: rows.groups.into_iter(),
+            readers: Vec::new(),
+            in_group: 0,
+            skip: rows.first,
+            left: rows.count,
+        }
+    }
+
+    /// The next rows; `None` at the end.
+    ///
+    /// # Errors
+    /// The library refuses the file. No more rows can be read then.
+    pub(crate) fn read(&mut self, table: &GuardedTable) -> Result<Option<Batch>, String> {
+        guarded(|| self.read_next(table).map_err(text))
+    }
+
+    fn read_next(&mut self, table: &GuardedTable) -> Result<Option<Batch>, ParquetError> {
+        while self.in_group == 0 && self.left > 0 {
+            let Some(group) = self.groups.next() else {
+                return Ok(None);
+            };
+            self.begin(table, group)?;
+        }
+        let rows = self.in_group.min(self.left).min(BATCH);
+        if rows == 0 {
+            return Ok(None);
+        }
+        self.in_group -= rows;
+        self.left -= rows;
+        let columns = self.columns.iter().zip(&mut self.readers);
+        let columns = columns.map(|(known, reader)| {
+            let (Some(column), Some(reader)) = (known.column, reader) else {
+                return Ok((known.name, None));
+            };
+            let cells = column.read(reader, rows)?;
+            if cells.len() < rows {
+                return Err(fewer(known));
+            }
+            Ok((known.name, Some(cells)))
+        });
+        let columns = columns.collect::<Result<_, ParquetError>>()?;
+        Ok(Some(Batch { rows, columns }))
+    }
+
+    fn begin(&mut self, table: &GuardedTable, group: usize) -> Result<(), ParquetError> {
+        let of = table.metadata.row_group(group);
+        let rows = usize::try_from(of.num_rows()).unwrap_or_default();
+        let skip = self.skip.min(rows);
+        self.skip -= skip;
+        self.in_group = rows - skip;
+        self.readers.clear();
+        if self.in_group == 0 {
+            return Ok(());
+        }
+        let file = Arc::new(table.file.clone());
+        for known in &self.columns {
+            if known.column.is_none() {
+                self.readers.push(None);
+                continue;
+            }
+            let chunk = of.column(known.at);
+            let pages = SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?;
+            let mut reader = get_column_reader(chunk.column_descr_ptr(), Box::new(pages));
+            let skipped = match &mut reader {
+                ColumnReader::Int32ColumnReader(reader) => reader.skip_records(skip)?,
+                ColumnReader::Int64ColumnReader(reader) => reader.skip_records(skip)?,
+                ColumnReader::ByteArrayColumnReader(reader) => reader.skip_records(skip)?,
+                _ => 0,
+            };
+            if skipped < skip {
+                return Err(fewer(known));
+            }
+            self.readers.push(Some(reader));
+        }
+        Ok(())
+    }
+}
+
+fn fewer(column: &Known) -> ParquetError {
+    ParquetError::General(format!(
+        "column '{}' has fewer rows than its group",
+        column.name
+    ))
 }
 
 /// Runs a piece of the Parquet library, which panics on some damaged files (a negative length in the footer, for one).
@@ -245,32 +330,15 @@ fn check_rows(metadata: &ParquetMetaData, length: u64, path: &Path) -> Result<()
     cap(path, "rows for its size", rows, most)
 }
 
-/// The same schema with texts as views into their page: a dictionary that repeats one long text would otherwise expand
-/// to a copy a row.
-fn viewed(schema: &Schema) -> Schema {
-    let field = |field: &Arc<Field>| match field.data_type() {
-        DataType::Utf8 => field.as_ref().clone().with_data_type(DataType::Utf8View),
-        _ => field.as_ref().clone(),
+/// The columns of a table that this version knows.
+fn known(metadata: &ParquetMetaData, table: &str) -> Vec<Known> {
+    let found = metadata.file_metadata().schema_descr().columns();
+    let column = |(name, column, _): &(&'static str, Column, &str)| {
+        let at = found.iter().position(|of| of.path().parts() == [*name])?;
+        let column = Some(*column).filter(|column| column.matches(&found[at]));
+        Some(Known { name, at, column })
     };
-    Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
-}
-
-/// The columns of a table that this version knows and whose type matches.
-fn known(metadata: &ArrowReaderMetadata, table: &str) -> ProjectionMask {
-    let ours = SCHEMA.iter().find(|(file, _)| *file == table);
-    let ours = ours.map_or(&[][..], |(_, columns)| columns);
-    let is_known = |field: &Field| {
-        let plain = matches!(
-            field.data_type(),
-            DataType::UInt64 | DataType::UInt32 | DataType::Int32 | DataType::Utf8View
-        );
-        plain && ours.iter().any(|(name, ..)| name == field.name())
-    };
-    let fields = metadata.schema().fields().iter().enumerate();
-    let roots = fields
-        .filter(|(_, field)| is_known(field))
-        .map(|(at, _)| at);
-    ProjectionMask::roots(metadata.parquet_schema(), roots)
+    columns(table).iter().filter_map(column).collect()
 }
 
 /// The first exceeded bound. The library's errors carry only text, so the error is kept here.

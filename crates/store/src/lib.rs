@@ -52,6 +52,7 @@ mod pages;
 mod partial;
 mod reader;
 mod reserved;
+mod row_group;
 mod row_log;
 mod rows;
 mod run_tables;

@@ -2,17 +2,16 @@
 
 use crate::error::StoreError;
 use crate::reserved::ReservedFile;
+use crate::row_group::RowGroup;
 use crate::sealed::SealedTable;
-use crate::tables::{TableRows, schema};
-use arrow_schema::{DataType, Schema};
+use crate::tables::{Cells, TableRows, columns, schema};
 use jitterscope_platform::HeldDir;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataWriter};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, SchemaDescPtr};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,9 +37,11 @@ const OF_ROW_GROUP: u64 = 4 << 10;
 /// always reserves room for both and for the next batch, and refuses rows when it cannot.
 pub(crate) struct TableWriter<R> {
     path: PathBuf,
-    schema: Arc<Schema>,
+    schema: SchemaDescPtr,
+    properties: WriterPropertiesPtr,
     rows: R,
-    writer: ArrowWriter<ReservedFile>,
+    writer: SerializedFileWriter<ReservedFile>,
+    group: RowGroup,
     in_group: usize,
     written: usize,
     largest_batch: u64,
@@ -53,16 +54,16 @@ impl<R: TableRows> TableWriter<R> {
         let path = folder.path().join(R::FILE);
         let mut file = ReservedFile::create(folder, R::FILE)?;
         file.reserve(ROWS_AHEAD)?;
-        let schema = schema(R::FILE);
-        let options = ArrowWriterOptions::new()
-            .with_properties(properties(&schema))
-            // Readers need only Parquet's own schema, not Arrow's.
-            .with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
-            .map_err(|e| parquet_error(&path, e))?;
+        let error = |e| parquet_error(&path, e);
+        let schema = schema(R::FILE).map_err(error)?;
+        let properties = Arc::new(properties(R::FILE));
+        let (root, of_file) = (schema.root_schema_ptr(), Arc::clone(&properties));
+        let writer = SerializedFileWriter::new(file, root, of_file).map_err(error)?;
         let mut table = TableWriter {
+            group: RowGroup::new(&schema, &properties),
             path,
             schema,
+            properties,
             rows: R::default(),
             writer,
             in_group: 0,
@@ -111,21 +112,16 @@ impl<R: TableRows> TableWriter<R> {
             return Ok(());
         }
         let rows = self.rows.len();
-        let batch = self
-            .rows
-            .batch(&self.schema)
-            .map_err(|e| StoreError::damaged(&self.path, e))?;
-        self.largest_batch = self.largest_batch.max(batch.get_array_memory_size() as u64);
-        self.writer
-            .write(&batch)
+        let columns = self.rows.columns();
+        let bytes: usize = columns.iter().map(Cells::bytes).sum();
+        self.largest_batch = self.largest_batch.max(bytes as u64);
+        self.group
+            .write(&columns)
             .map_err(|e| parquet_error(&self.path, e))?;
         self.in_group += rows;
         self.written += rows;
         if self.in_group >= row_group(self.written) {
-            self.in_group = 0;
-            self.writer
-                .flush()
-                .map_err(|e| parquet_error(&self.path, e))?;
+            self.end_group()?;
         }
         match self.make_sure() {
             // The room for these rows is already reserved.
@@ -135,27 +131,40 @@ impl<R: TableRows> TableWriter<R> {
         Ok(())
     }
 
+    /// Writes the current row group, if it has rows.
+    fn end_group(&mut self) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.in_group) == 0 {
+            return Ok(());
+        }
+        let next = RowGroup::new(&self.schema, &self.properties);
+        let group = std::mem::replace(&mut self.group, next);
+        group
+            .finish(&mut self.writer)
+            .map_err(|e| parquet_error(&self.path, e))
+    }
+
+    /// Bytes of the current row group, in memory.
+    fn encoded(&self) -> u64 {
+        self.group.bytes(PAGE as u64)
+    }
+
     /// Writes all rows so far. Returns how long the file is, and the footer that makes a table of so much of it.
     ///
     /// # Errors
     /// The disk is full or fails.
     pub(crate) fn seal(&mut self) -> Result<SealedTable, StoreError> {
         self.flush()?;
-        self.in_group = 0;
+        self.end_group()?;
         let error = |e: ParquetError| parquet_error(&self.path, e);
-        self.writer.flush().map_err(error)?;
         self.writer
-            .sync()
+            .flush()
             .map_err(|e| StoreError::write(&self.path, e))?;
         let bytes = self.writer.inner().on_disk();
         let bytes = bytes.ok_or_else(|| StoreError::Full {
             path: self.path.clone(),
         })?;
-        let schema = ArrowSchemaConverter::new()
-            .convert(&self.schema)
-            .map_err(error)?;
         let rows = i64::try_from(self.written).unwrap_or(i64::MAX);
-        let of_file = FileMetaData::new(1, rows, None, None, Arc::new(schema), None);
+        let of_file = FileMetaData::new(1, rows, None, None, Arc::clone(&self.schema), None);
         let groups = self.writer.flushed_row_groups().to_vec();
         let mut footer = Vec::new();
         ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(of_file, groups))
@@ -170,16 +179,14 @@ impl<R: TableRows> TableWriter<R> {
 
     /// Reserves room for everything in memory, the next batch and the footer.
     fn make_sure(&mut self) -> Result<(), StoreError> {
-        let (encoded, groups) = (
-            self.writer.in_progress_size(),
-            self.writer.flushed_row_groups().len(),
-        );
-        let needed = room_for(encoded as u64, self.largest_batch, groups as u64);
+        let groups = self.writer.flushed_row_groups().len();
+        let needed = room_for(self.encoded(), self.largest_batch, groups as u64);
         self.writer.inner_mut().reserve(needed)
     }
 
     pub(crate) fn finish(mut self) -> Result<(), StoreError> {
         self.flush()?;
+        self.end_group()?;
         // `into_inner` writes the footer.
         self.writer
             .into_inner()
@@ -193,7 +200,7 @@ impl<R: TableRows> TableWriter<R> {
 /// All columns of a row group are open at the same time, so each column's compressor keeps its own state, newly made
 /// for each group. Encodings that fit the numbers need next to no state: differences for times and ids, a dictionary
 /// for values that repeat.
-fn properties(schema: &Schema) -> WriterProperties {
+fn properties(file: &str) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
         // The offset index describes each page in the footer: it would grow with the run, in memory too.
@@ -202,16 +209,15 @@ fn properties(schema: &Schema) -> WriterProperties {
         .set_data_page_size_limit(PAGE)
         .set_data_page_row_count_limit(ROWS_OF_PAGE)
         .set_write_batch_size(256);
-    for field in schema.fields() {
-        let column = ColumnPath::from(field.name().as_str());
-        let is_text = *field.data_type() == DataType::Utf8;
-        if !is_text {
+    for (name, kind, _) in columns(file) {
+        let column = ColumnPath::from(*name);
+        if !kind.is_text() {
             // The encoding for values that outgrow the dictionary.
             properties =
                 properties.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED);
         }
         // Ids, times and lengths ascend or hardly repeat, and readers look for ranges of them.
-        properties = if *field.data_type() == DataType::UInt64 {
+        properties = if kind.is_ranged() {
             properties
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_compression(column.clone(), Compression::UNCOMPRESSED)
@@ -338,11 +344,8 @@ mod tests {
         let mut table = table(dir.path());
         for n in 0..20_000 {
             push(&mut table, n);
-            let (encoded, groups) = (
-                table.writer.in_progress_size(),
-                table.writer.flushed_row_groups().len(),
-            );
-            let needed = room_for(encoded as u64, 0, groups as u64);
+            let groups = table.writer.flushed_row_groups().len();
+            let needed = room_for(table.encoded(), 0, groups as u64);
             let file = table.writer.inner();
             assert!(file.has_room(needed), "{n}: {needed} bytes");
             // The file must not reserve much more either: the disk serves other writers, too.
@@ -356,7 +359,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut table = table(dir.path());
         (0..BATCH as u64).for_each(|n| push(&mut table, n));
-        table.writer.flush().unwrap();
+        table.end_group().unwrap();
         let groups = table.writer.flushed_row_groups();
         for column in groups[0].columns() {
             let name = column.column_path().string();

@@ -1,11 +1,10 @@
 //! Reads the rows of a table, a batch at a time.
 
 use crate::error::StoreError;
-use crate::guarded_table::{Exceeded, GuardedTable, guarded};
+use crate::guarded_table::{Batches, Exceeded, GuardedTable};
 use crate::tables::Batch;
 use jitterscope_model::StallId;
 use jitterscope_platform::HeldDir;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use std::path::{Path, PathBuf};
 
 /// The column that all rows of a stall share.
@@ -14,8 +13,8 @@ const STALL_ID: &str = "stall_id";
 /// Rows of a parquet file, a batch at a time.
 pub(crate) struct Table<T, F> {
     path: PathBuf,
-    batches: ParquetRecordBatchReader,
-    exceeded: Exceeded,
+    table: GuardedTable,
+    batches: Batches,
     convert: F,
     rows: std::vec::IntoIter<T>,
     failed: bool,
@@ -36,15 +35,15 @@ impl<T, F: Fn(&Batch) -> Result<Vec<T>, String>> Table<T, F> {
         let path = run.path().join(file);
         let opened = run.open_file(file).map_err(StoreError::reading)?;
         let table = GuardedTable::open(opened, &path, file)?;
-        let exceeded = table.file.exceeded();
-        let rows = only
-            .map(|StallId(id)| table.rows_with(STALL_ID, id))
-            .transpose();
-        let batches = rows.and_then(|rows| table.rows(rows.as_ref()));
+        let rows = match only {
+            None => Ok(table.all_rows()),
+            Some(StallId(id)) => table.rows_with(STALL_ID, id),
+        };
+        let rows = rows.map_err(|why| failed(&table.file.exceeded(), &path, why))?;
         Ok(Table {
-            batches: batches.map_err(|why| failed(&exceeded, &path, why))?,
+            batches: Batches::new(&table, rows),
             path,
-            exceeded,
+            table,
             convert,
             rows: Vec::new().into_iter(),
             failed: false,
@@ -70,18 +69,15 @@ impl<T, F: Fn(&Batch) -> Result<Vec<T>, String>> Iterator for Table<T, F> {
             if self.failed {
                 return None;
             }
-            let (batches, convert) = (&mut self.batches, &self.convert);
-            let rows = guarded(|| match batches.next() {
-                None => Ok(None),
-                Some(Ok(batch)) => convert(&Batch(batch)).map(Some),
-                Some(Err(error)) => Err(error.to_string()),
-            });
+            let (batches, table, convert) = (&mut self.batches, &self.table, &self.convert);
+            let batch = batches.read(table);
+            let rows = batch.and_then(|batch| batch.map(|batch| convert(&batch)).transpose());
             match rows {
                 Ok(None) => return None,
                 Ok(Some(rows)) => self.rows = rows.into_iter(),
                 Err(why) => {
                     self.failed = true;
-                    return Some(Err(failed(&self.exceeded, &self.path, why)));
+                    return Some(Err(failed(&self.table.file.exceeded(), &self.path, why)));
                 }
             }
         }

@@ -18,6 +18,8 @@ mod schema_check;
 mod stored;
 #[path = "../../../tune/tests/support/mod.rs"]
 mod support;
+#[path = "../../../store/tests/common/tables.rs"]
+mod tables;
 #[path = "../hostile/terminal.rs"]
 mod terminal;
 

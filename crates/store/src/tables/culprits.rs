@@ -1,15 +1,10 @@
 //! Culprits: one row for each culprit of a part and its trigger.
 
 use super::facts::{FACTS, FactColumns};
-use super::{Batch, CULPRITS, TableRows};
-use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, Int32Array, PrimitiveArray, StringArray, StringViewArray,
-    UInt32Array, UInt64Array,
-};
+use super::{Batch, CULPRITS, Cells, TableRows, Text, all, some};
 use jitterscope_model::{
     CpuId, Culprit, CulpritId, ExecutionContext, FactForm, Name, Sender, Subject, SubjectFields,
 };
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The longest stored name, bytes. The longest names that this program writes are paths of at most 512 bytes.
@@ -24,67 +19,42 @@ impl CulpritRows {
     }
 
     /// The columns with their names, in the order of the schema.
-    fn named(&mut self) -> Vec<(&'static str, ArrayRef)> {
+    fn named(&mut self) -> Vec<(&'static str, Cells)> {
         let rows = std::mem::take(&mut self.0);
         let subjects: Vec<SubjectFields> = rows
             .iter()
             .map(|(_, culprit)| SubjectFields::from(&culprit.subject))
             .collect();
-        let id: UInt32Array = rows.iter().map(|(id, _)| Some(id.0)).collect();
-        let mut columns: Vec<(&'static str, ArrayRef)> = vec![
-            ("culprit_id", Arc::new(id)),
-            ("kind", text(&subjects, |of| Some(of.kind[..].into()))),
-            ("name", text(&subjects, |of| Some(of.name[..].into()))),
+        let text = |text: &str| Text::from(text);
+        let mut columns: Vec<(&'static str, Cells)> = vec![
+            ("culprit_id", all(rows.iter().map(|(id, _)| id.0))),
+            ("kind", all(subjects.iter().map(|of| text(&of.kind)))),
+            ("name", all(subjects.iter().map(|of| text(&of.name)))),
         ];
         columns.extend(FACTS.iter().map(|fact| {
-            let column: ArrayRef = match fact.form {
-                FactForm::Text(get, _) => text(&subjects, get),
-                FactForm::I32(get, _) => Arc::new(subjects.iter().map(get).collect::<Int32Array>()),
-                FactForm::U32(get, _) => {
-                    Arc::new(subjects.iter().map(get).collect::<UInt32Array>())
-                }
-                FactForm::U64(get, _) => {
-                    Arc::new(subjects.iter().map(get).collect::<UInt64Array>())
-                }
+            let of = subjects.iter();
+            let column = match fact.form {
+                FactForm::Text(get, _) => some(of.map(|of| get(of).as_deref().map(text))),
+                FactForm::I32(get, _) => some(of.map(get)),
+                FactForm::U32(get, _) => some(of.map(get)),
+                FactForm::U64(get, _) => some(of.map(get)),
             };
             (fact.name, column)
         }));
         let by = || rows.iter().map(|(_, culprit)| culprit.sender.as_ref());
-        let i32s = |get: fn(&Sender) -> Option<i32>| -> ArrayRef {
-            Arc::new(by().map(|of| of.and_then(get)).collect::<Int32Array>())
-        };
-        let cpu: UInt32Array = by().map(|of| Some(of?.cpu.0)).collect();
+        let word =
+            |get: fn(&Sender) -> Option<&str>| some(by().map(|of| of.and_then(get).map(text)));
         columns.extend([
-            (
-                "sender_comm",
-                text(by(), |of| Some(of?.comm.as_deref()?.into())),
-            ),
-            ("sender_tid", i32s(|of| Some(of.tid))),
-            ("sender_tgid", i32s(|of| of.tgid)),
-            ("sender_cpu", Arc::new(cpu) as ArrayRef),
-            (
-                "sender_via",
-                text(by(), |of| Some(of?.via.as_deref()?.into())),
-            ),
-            (
-                "sender_context",
-                text(by(), |of| Some(of?.context.as_str().into())),
-            ),
-            (
-                "sender_beneath",
-                text(by(), |of| Some(of?.beneath.as_deref()?.into())),
-            ),
+            ("sender_comm", word(|of| of.comm.as_deref())),
+            ("sender_tid", some(by().map(|of| Some(of?.tid)))),
+            ("sender_tgid", some(by().map(|of| of?.tgid))),
+            ("sender_cpu", some(by().map(|of| Some(of?.cpu.0)))),
+            ("sender_via", word(|of| of.via.as_deref())),
+            ("sender_context", word(|of| Some(of.context.as_str()))),
+            ("sender_beneath", word(|of| of.beneath.as_deref())),
         ]);
         columns
     }
-}
-
-/// A column of texts.
-pub(super) fn text<'v, V: 'v>(
-    values: impl IntoIterator<Item = V>,
-    get: impl Fn(V) -> Option<Cow<'v, str>>,
-) -> ArrayRef {
-    Arc::new(values.into_iter().map(get).collect::<StringArray>())
 }
 
 impl TableRows for CulpritRows {
@@ -94,19 +64,17 @@ impl TableRows for CulpritRows {
         self.0.len()
     }
 
-    fn columns(&mut self) -> Vec<ArrayRef> {
+    fn columns(&mut self) -> Vec<Cells> {
         self.named().into_iter().map(|(_, column)| column).collect()
     }
 }
 
 /// A column of texts that may be missing, or null in a row.
-pub(super) struct Texts<'a>(pub(super) Option<&'a StringViewArray>);
+pub(super) struct Texts<'a>(pub(super) Option<&'a [Option<Text>]>);
 
 impl Texts<'_> {
     pub(super) fn word(&self, row: usize) -> Option<&str> {
-        self.0
-            .filter(|column| column.is_valid(row))
-            .map(|column| column.value(row))
+        self.0?[row].as_ref().map(Text::as_str)
     }
 
     fn name(&self, row: usize) -> Option<Name> {
@@ -119,27 +87,22 @@ fn name(text: &str) -> Name {
 }
 
 /// A number of a column that may be missing, or null in a row.
-pub(super) fn number<T: ArrowPrimitiveType>(
-    column: Option<&PrimitiveArray<T>>,
-    row: usize,
-) -> Option<T::Native> {
-    column
-        .filter(|column| column.is_valid(row))
-        .map(|column| column.value(row))
+pub(super) fn number<N: Copy>(column: Option<&[Option<N>]>, row: usize) -> Option<N> {
+    column?[row]
 }
 
 /// The culprits of a batch. Values that this version does not know become unknown; columns that it does not know are
 /// skipped.
 pub(crate) fn culprits(batch: &Batch) -> Result<Vec<(u32, Arc<Culprit>)>, String> {
-    let id = batch.column::<UInt32Array>("culprit_id")?;
-    let kind = batch.column::<StringViewArray>("kind")?;
-    let called = batch.column::<StringViewArray>("name")?;
+    let id = batch.column::<u32>("culprit_id")?;
+    let kind = batch.column::<Text>("kind")?;
+    let called = batch.column::<Text>("name")?;
     let facts = FactColumns::of(batch)?;
     let sender = senders(batch)?;
-    let culprit = |row| {
+    let culprit = |row: usize| {
         let mut fields = SubjectFields {
-            kind: name(kind.value(row)),
-            name: name(called.value(row)),
+            kind: name(kind[row].as_str()),
+            name: name(called[row].as_str()),
             ..SubjectFields::default()
         };
         facts.put(row, &mut fields, name);
@@ -148,9 +111,7 @@ pub(crate) fn culprits(batch: &Batch) -> Result<Vec<(u32, Arc<Culprit>)>, String
             sender: sender(row),
         })
     };
-    Ok((0..batch.len())
-        .map(|row| (id.value(row), culprit(row)))
-        .collect())
+    Ok((0..batch.rows).map(|row| (id[row], culprit(row))).collect())
 }
 
 /// The triggers of the culprits, by row.
@@ -162,9 +123,9 @@ fn senders(batch: &Batch) -> Result<impl Fn(usize) -> Option<Sender> + '_, Strin
         texts("sender_context")?,
     );
     let beneath = texts("sender_beneath")?;
-    let tid = batch.column_if_any::<Int32Array>("sender_tid")?;
-    let tgid = batch.column_if_any::<Int32Array>("sender_tgid")?;
-    let cpu = batch.column_if_any::<UInt32Array>("sender_cpu")?;
+    let tid = batch.column_if_any::<i32>("sender_tid")?;
+    let tgid = batch.column_if_any::<i32>("sender_tgid")?;
+    let cpu = batch.column_if_any::<u32>("sender_cpu")?;
     Ok(move |row| {
         let known = |word| ExecutionContext::parse(word).unwrap_or(ExecutionContext::Unknown);
         let sender = Sender {

@@ -1,8 +1,6 @@
 //! The facts of a row's subject, as `model` lists them: their columns and how to read them.
 
-use super::Column;
-use super::batch::Batch;
-use arrow_array::{Array, Int32Array, StringViewArray, UInt32Array, UInt64Array};
+use super::{Batch, Cell, Column, Text};
 use jitterscope_model::{Fact, FactForm, Name, SubjectFields};
 
 pub(super) const FACTS: &[Fact<SubjectFields>] = SubjectFields::FACTS;
@@ -19,10 +17,10 @@ pub(super) const fn column(form: &FactForm<SubjectFields>) -> Column {
 
 /// The column of a fact in a batch, and the setter for its values.
 enum Source<'a> {
-    Text(&'a StringViewArray, fn(&mut SubjectFields, Name)),
-    I32(&'a Int32Array, fn(&mut SubjectFields, i32)),
-    U32(&'a UInt32Array, fn(&mut SubjectFields, u32)),
-    U64(&'a UInt64Array, fn(&mut SubjectFields, u64)),
+    Text(&'a [Option<Text>], fn(&mut SubjectFields, Name)),
+    I32(&'a [Option<i32>], fn(&mut SubjectFields, i32)),
+    U32(&'a [Option<u32>], fn(&mut SubjectFields, u32)),
+    U64(&'a [Option<u64>], fn(&mut SubjectFields, u64)),
 }
 
 /// The facts that a batch has.
@@ -59,24 +57,25 @@ impl<'a> FactColumns<'a> {
     pub(super) fn put(&self, row: usize, fields: &mut SubjectFields, name: impl Fn(&str) -> Name) {
         for source in &self.0 {
             match source {
-                Source::Text(column, put) if column.is_valid(row) => {
-                    put(fields, name(column.value(row)))
+                Source::Text(column, put) => {
+                    set(&column[row], |text| put(fields, name(text.as_str())));
                 }
-                Source::I32(column, put) if column.is_valid(row) => put(fields, column.value(row)),
-                Source::U32(column, put) if column.is_valid(row) => put(fields, column.value(row)),
-                Source::U64(column, put) if column.is_valid(row) => put(fields, column.value(row)),
-                _ => {}
+                Source::I32(column, put) => set(&column[row], |number| put(fields, *number)),
+                Source::U32(column, put) => set(&column[row], |number| put(fields, *number)),
+                Source::U64(column, put) => set(&column[row], |number| put(fields, *number)),
             }
         }
     }
 }
 
+fn set<C>(cell: &Option<C>, put: impl FnOnce(&C)) {
+    if let Some(value) = cell {
+        put(value);
+    }
+}
+
 /// A column that has a value in some row.
-fn column_of<'a, T: Array + 'static>(
-    batch: &'a Batch,
-    name: &str,
-) -> Result<Option<&'a T>, String> {
-    Ok(batch
-        .column_if_any::<T>(name)?
-        .filter(|column| column.null_count() < column.len()))
+fn column_of<'a, C: Cell>(batch: &'a Batch, name: &str) -> Result<Option<&'a [Option<C>]>, String> {
+    let column = batch.column_if_any::<C>(name)?;
+    Ok(column.filter(|column| column.iter().any(Option::is_some)))
 }

@@ -1,31 +1,29 @@
 //! The table of intervals.
 
-use super::{Batch, INTERVALS, Realtime, TableRows};
-use arrow_array::builder::{UInt32Builder, UInt64Builder};
-use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
+use super::{Batch, Cells, INTERVALS, Realtime, TableRows, all};
 use jitterscope_model::{CpuId, IntervalRow, Nanos, Ticks};
-use std::sync::Arc;
+use std::mem::take;
 
 #[derive(Default)]
 pub(crate) struct IntervalRows {
-    cpu: UInt32Builder,
-    start: UInt64Builder,
-    end: UInt64Builder,
-    realtime: UInt64Builder,
-    count: UInt64Builder,
-    max: UInt64Builder,
-    stolen: UInt64Builder,
+    cpu: Vec<u32>,
+    start: Vec<u64>,
+    end: Vec<u64>,
+    realtime: Vec<u64>,
+    count: Vec<u64>,
+    max: Vec<u64>,
+    stolen: Vec<u64>,
 }
 
 impl IntervalRows {
     pub(crate) fn push(&mut self, row: &IntervalRow, realtime: Realtime<'_>) {
-        self.cpu.append_value(row.cpu.0);
-        self.start.append_value(row.start.0);
-        self.end.append_value(row.end.0);
-        self.realtime.append_value(realtime(row.start));
-        self.count.append_value(row.count);
-        self.max.append_value(row.max.0);
-        self.stolen.append_value(row.stolen.0);
+        self.cpu.push(row.cpu.0);
+        self.start.push(row.start.0);
+        self.end.push(row.end.0);
+        self.realtime.push(realtime(row.start));
+        self.count.push(row.count);
+        self.max.push(row.max.0);
+        self.stolen.push(row.stolen.0);
     }
 }
 
@@ -33,36 +31,35 @@ impl TableRows for IntervalRows {
     const FILE: &'static str = INTERVALS;
 
     fn len(&self) -> usize {
-        arrow_array::builder::ArrayBuilder::len(&self.cpu)
+        self.cpu.len()
     }
 
-    fn columns(&mut self) -> Vec<ArrayRef> {
+    fn columns(&mut self) -> Vec<Cells> {
         vec![
-            Arc::new(self.cpu.finish()),
-            Arc::new(self.start.finish()),
-            Arc::new(self.end.finish()),
-            Arc::new(self.realtime.finish()),
-            Arc::new(self.count.finish()),
-            Arc::new(self.max.finish()),
-            Arc::new(self.stolen.finish()),
+            all(take(&mut self.cpu)),
+            all(take(&mut self.start)),
+            all(take(&mut self.end)),
+            all(take(&mut self.realtime)),
+            all(take(&mut self.count)),
+            all(take(&mut self.max)),
+            all(take(&mut self.stolen)),
         ]
     }
 }
 
 /// The intervals of a batch.
 pub(crate) fn intervals(batch: &Batch) -> Result<Vec<IntervalRow>, String> {
-    let cpu = batch.column::<UInt32Array>("cpu")?;
-    let number = |name| batch.column::<UInt64Array>(name);
+    let cpu = batch.column::<u32>("cpu")?;
+    let number = |name| batch.column::<u64>(name);
     let (start, end) = (number("start_ticks")?, number("end_ticks")?);
     let (count, max, stolen) = (number("count")?, number("max_ns")?, number("stolen_ns")?);
-    Ok((0..batch.len())
-        .map(|row| IntervalRow {
-            cpu: CpuId(cpu.value(row)),
-            start: Ticks(start.value(row)),
-            end: Ticks(end.value(row)),
-            count: count.value(row),
-            max: Nanos(max.value(row)),
-            stolen: Nanos(stolen.value(row)),
-        })
-        .collect())
+    let interval = |row| IntervalRow {
+        cpu: CpuId(cpu[row]),
+        start: Ticks(start[row]),
+        end: Ticks(end[row]),
+        count: count[row],
+        max: Nanos(max[row]),
+        stolen: Nanos(stolen[row]),
+    };
+    Ok((0..batch.rows).map(interval).collect())
 }

@@ -1,6 +1,6 @@
 //! The columns of the Parquet files, and the conversion of rows to and from them.
 
-mod batch;
+mod cells;
 mod culprits;
 mod facts;
 mod intervals;
@@ -9,12 +9,13 @@ mod remarks;
 mod stalls;
 mod views;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
 use jitterscope_model::Ticks;
+use parquet::errors::ParquetError;
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use std::sync::Arc;
 
-pub(crate) use batch::Batch;
+pub(crate) use cells::{Batch, Cells};
+use cells::{Cell, Text, all, some};
 pub(crate) use culprits::{CulpritRows, culprits};
 use facts::{FACTS, column};
 pub(crate) use intervals::{IntervalRows, intervals};
@@ -217,38 +218,31 @@ pub const SCHEMA: [Table; 5] = [
     ),
 ];
 
-/// The Arrow schema in which rows of a table of [`SCHEMA`] are passed to the encoder.
-pub(crate) fn schema(file: &str) -> Arc<Schema> {
-    let columns = SCHEMA
-        .iter()
-        .find(|(name, _)| *name == file)
-        .map_or(&[][..], |(_, columns)| columns);
-    let field = |(name, column, _): &(&str, Column, &str)| {
-        let (data, nullable) = match column {
-            Column::U64 => (DataType::UInt64, false),
-            Column::U32 => (DataType::UInt32, false),
-            Column::I32 => (DataType::Int32, false),
-            Column::Text => (DataType::Utf8, false),
-            Column::TextOrNull => (DataType::Utf8, true),
-            Column::I32OrNull => (DataType::Int32, true),
-            Column::U32OrNull => (DataType::UInt32, true),
-            Column::U64OrNull => (DataType::UInt64, true),
-        };
-        Field::new(*name, data, nullable)
-    };
-    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+/// The columns of a table of [`SCHEMA`]; none for another file.
+pub(crate) fn columns(file: &str) -> &'static [Named] {
+    let table = SCHEMA.iter().find(|(name, _)| *name == file);
+    table.map_or(&[], |(_, columns)| columns)
+}
+
+/// The schema of a table in Parquet's words.
+///
+/// # Errors
+/// The library refuses a name.
+pub(crate) fn schema(file: &str) -> Result<SchemaDescPtr, ParquetError> {
+    let columns = columns(file).iter();
+    let columns = columns.map(|(name, column, _)| Ok(Arc::new(column.described(name)?)));
+    let row = Type::group_type_builder("row")
+        .with_fields(columns.collect::<Result<_, ParquetError>>()?)
+        .build()?;
+    Ok(Arc::new(SchemaDescriptor::new(Arc::new(row))))
 }
 
 /// Rows gathered for a table.
 pub(crate) trait TableRows: Default {
     const FILE: &'static str;
     fn len(&self) -> usize;
-    fn columns(&mut self) -> Vec<ArrayRef>;
-
-    /// Takes the gathered rows as a batch of the table's schema.
-    fn batch(&mut self, schema: &Arc<Schema>) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(Arc::clone(schema), self.columns())
-    }
+    /// Takes the gathered rows, by column in the order of the schema.
+    fn columns(&mut self) -> Vec<Cells>;
 }
 
 /// Converts ticks to nanoseconds since the epoch.
@@ -270,12 +264,9 @@ mod tests {
             push(&mut rows);
             assert_eq!(rows.len(), n, "{}", R::FILE);
         }
-        assert_eq!(
-            rows.batch(&schema(R::FILE)).unwrap().num_rows(),
-            3,
-            "{}",
-            R::FILE
-        );
+        let taken = rows.columns();
+        assert_eq!(taken.len(), columns(R::FILE).len(), "{}", R::FILE);
+        assert!(taken.iter().all(|cells| cells.len() == 3), "{}", R::FILE);
         assert_eq!(rows.len(), 0, "{}", R::FILE);
     }
 

@@ -1,19 +1,17 @@
 //! The table of parts of stalls: numbers alone.
 
-use super::{Batch, PARTS, TableRows};
-use arrow_array::builder::{ArrayBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
+use super::{Batch, Cells, PARTS, TableRows, all, some};
 use jitterscope_model::{CulpritId, Nanos, Part, RemarkId, StallId};
-use std::sync::Arc;
+use std::mem::take;
 
 #[derive(Default)]
 pub(crate) struct PartRows {
-    stall_id: UInt64Builder,
-    culprit_id: UInt32Builder,
-    remark_id: UInt32Builder,
-    net: UInt64Builder,
-    gross: UInt64Builder,
-    turns: UInt32Builder,
+    stall_id: Vec<u64>,
+    culprit_id: Vec<u32>,
+    remark_id: Vec<u32>,
+    net: Vec<u64>,
+    gross: Vec<Option<u64>>,
+    turns: Vec<Option<u32>>,
 }
 
 impl PartRows {
@@ -24,14 +22,14 @@ impl PartRows {
         remark: RemarkId,
         part: &Part,
     ) {
-        self.stall_id.append_value(stall.0);
-        self.culprit_id.append_value(culprit.0);
-        self.remark_id.append_value(remark.0);
-        self.net.append_value(part.net.0);
+        self.stall_id.push(stall.0);
+        self.culprit_id.push(culprit.0);
+        self.remark_id.push(remark.0);
+        self.net.push(part.net.0);
         let gross = Some(part.gross).filter(|gross| *gross != part.net);
-        self.gross.append_option(gross.map(|gross| gross.0));
+        self.gross.push(gross.map(|gross| gross.0));
         self.turns
-            .append_option(Some(part.turns).filter(|turns| *turns != 1));
+            .push(Some(part.turns).filter(|turns| *turns != 1));
     }
 }
 
@@ -42,14 +40,14 @@ impl TableRows for PartRows {
         self.stall_id.len()
     }
 
-    fn columns(&mut self) -> Vec<ArrayRef> {
+    fn columns(&mut self) -> Vec<Cells> {
         vec![
-            Arc::new(self.stall_id.finish()),
-            Arc::new(self.culprit_id.finish()),
-            Arc::new(self.remark_id.finish()),
-            Arc::new(self.net.finish()),
-            Arc::new(self.gross.finish()),
-            Arc::new(self.turns.finish()),
+            all(take(&mut self.stall_id)),
+            all(take(&mut self.culprit_id)),
+            all(take(&mut self.remark_id)),
+            all(take(&mut self.net)),
+            some(take(&mut self.gross)),
+            some(take(&mut self.turns)),
         ]
     }
 }
@@ -66,31 +64,19 @@ pub(crate) struct StoredPart {
 
 /// The parts of a batch.
 pub(crate) fn parts(batch: &Batch) -> Result<Vec<StoredPart>, String> {
-    let id = batch.column::<UInt64Array>("stall_id")?;
-    let culprit = batch.column::<UInt32Array>("culprit_id")?;
-    let remark = batch.column::<UInt32Array>("remark_id")?;
-    let net = batch.column::<UInt64Array>("net_ns")?;
-    let gross = batch.column::<UInt64Array>("gross_ns")?;
-    let gross = |row| {
-        if gross.is_valid(row) {
-            gross.value(row)
-        } else {
-            net.value(row)
-        }
-    };
-    let turns = batch.column_if_any::<UInt32Array>("turns")?;
-    let turns = |row| {
-        turns
-            .filter(|turns| turns.is_valid(row))
-            .map_or(1, |turns| turns.value(row))
-    };
+    let id = batch.column::<u64>("stall_id")?;
+    let culprit = batch.column::<u32>("culprit_id")?;
+    let remark = batch.column::<u32>("remark_id")?;
+    let net = batch.column::<u64>("net_ns")?;
+    let gross = batch.column_if_any::<u64>("gross_ns")?;
+    let turns = batch.column_if_any::<u32>("turns")?;
     let part = |row| StoredPart {
-        stall: StallId(id.value(row)),
-        culprit: CulpritId(culprit.value(row)),
-        remark: RemarkId(remark.value(row)),
-        net: Nanos(net.value(row)),
-        gross: Nanos(gross(row)),
-        turns: turns(row),
+        stall: StallId(id[row]),
+        culprit: CulpritId(culprit[row]),
+        remark: RemarkId(remark[row]),
+        net: Nanos(net[row]),
+        gross: Nanos(gross.and_then(|gross| gross[row]).unwrap_or(net[row])),
+        turns: turns.and_then(|turns| turns[row]).unwrap_or(1),
     };
-    Ok((0..batch.len()).map(part).collect())
+    Ok((0..batch.rows).map(part).collect())
 }

@@ -1,13 +1,13 @@
 //! Files of a run that are small, or claim little, and would exhaust the memory of a reader.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
+use crate::tables::{Columns, Values, schema, table, texts, u32s, u64s};
 use base64::Engine;
 use flate2::write::ZlibEncoder;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, Repetition};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -34,9 +34,9 @@ pub const BOMBS: &[Bomb] = &[
         said: "parts of one stall",
     },
     Bomb {
-        name: "a page that inflates to 64 MB",
+        name: "a page that inflates to 8 MB",
         plant: |run| {
-            let zeros = |_| UInt64Array::from(vec![0; 4 << 20]);
+            let zeros = |_| vec![0; 1 << 20];
             let plain = properties(Compression::SNAPPY)
                 .set_dictionary_enabled(false)
                 .set_encoding(Encoding::PLAIN);
@@ -52,7 +52,7 @@ pub const BOMBS: &[Bomb] = &[
         plant: |run| {
             let text = "x".repeat(30 << 20);
             let wide = properties(Compression::SNAPPY).set_dictionary_page_size_limit(1 << 30);
-            names(run, 1, |_| texts(8, &text), wide);
+            names(run, 1, 8, |_| texts(8, &text), wide);
         },
         said: "in a page",
     },
@@ -62,7 +62,7 @@ pub const BOMBS: &[Bomb] = &[
             let text = "x".repeat(40_000);
             let plain = properties(Compression::UNCOMPRESSED).set_dictionary_enabled(false);
             let prefixed = plain.set_column_encoding("name".into(), Encoding::DELTA_BYTE_ARRAY);
-            names(run, 1, |_| texts(FEW, &text), prefixed);
+            names(run, 1, FEW, |_| texts(FEW, &text), prefixed);
         },
         said: "encoded as none of ours is",
     },
@@ -71,7 +71,7 @@ pub const BOMBS: &[Bomb] = &[
         plant: |run| {
             let text = "x".repeat(60_000);
             let wide = properties(Compression::SNAPPY).set_dictionary_page_size_limit(62_000);
-            names(run, 1, |_| texts(FEW, &text), wide);
+            names(run, 1, FEW, |_| texts(FEW, &text), wide);
         },
         said: "",
     },
@@ -80,26 +80,30 @@ pub const BOMBS: &[Bomb] = &[
         plant: |run| {
             let own = |batch: usize| {
                 let name = |row| format!("{:0>600}", batch * ROWS + row);
-                Arc::new(StringArray::from((0..ROWS).map(name).collect::<Vec<_>>())) as ArrayRef
+                Values::Text(
+                    (0..ROWS)
+                        .map(|row| Some(name(row).as_str().into()))
+                        .collect(),
+                )
             };
             let wide = properties(Compression::SNAPPY)
                 .set_dictionary_enabled(false)
                 .set_data_page_row_count_limit(256)
                 .set_write_batch_size(256);
-            names(run, 2, own, wide);
+            names(run, 2, ROWS, own, wide);
         },
         said: "",
     },
     Bomb {
         name: "columns in columns",
         plant: |run| {
-            let mut inner = Field::new("x", DataType::UInt64, false);
+            let mut inner = u64s([]).field("x");
             for depth in 0..30 {
-                inner = Field::new(
-                    format!("x{depth}"),
-                    DataType::Struct(vec![inner].into()),
-                    false,
-                );
+                let name = format!("x{depth}");
+                let group = Type::group_type_builder(&name)
+                    .with_repetition(Repetition::REQUIRED)
+                    .with_fields(vec![inner]);
+                inner = Arc::new(group.build().unwrap());
             }
             no_rows(&run.join("stalls.parquet"), vec![inner]);
         },
@@ -108,7 +112,7 @@ pub const BOMBS: &[Bomb] = &[
     Bomb {
         name: "very many columns",
         plant: |run| {
-            let field = |n| Field::new(format!("c{n}"), DataType::UInt64, false);
+            let field = |n| u64s([]).field(&format!("c{n}"));
             no_rows(
                 &run.join("stalls.parquet"),
                 (0..50_000).map(field).collect(),
@@ -157,32 +161,6 @@ fn properties(compression: Compression) -> WriterPropertiesBuilder {
     WriterProperties::builder().set_compression(compression)
 }
 
-/// The same text in every row. As a dictionary, it is as small in memory as in the file.
-fn texts(count: usize, text: &str) -> ArrayRef {
-    let dictionary = StringArray::from(vec![text]);
-    let keys = arrow_array::Int32Array::from(vec![0; count]);
-    Arc::new(arrow_array::DictionaryArray::try_new(keys, Arc::new(dictionary)).unwrap())
-}
-
-/// Writes a table of `batches` batches.
-fn table(
-    path: &Path,
-    batches: usize,
-    columns: impl Fn(usize) -> Vec<(&'static str, ArrayRef)>,
-    properties: WriterPropertiesBuilder,
-) {
-    let mut writer = None;
-    for batch in 0..batches {
-        let rows = RecordBatch::try_from_iter(columns(batch)).unwrap();
-        let writer = writer.get_or_insert_with(|| {
-            let (file, properties) = (File::create(path).unwrap(), properties.clone().build());
-            ArrowWriter::try_new(file, rows.schema(), Some(properties)).unwrap()
-        });
-        writer.write(&rows).unwrap();
-    }
-    writer.unwrap().close().unwrap();
-}
-
 /// The row numbers of a batch.
 fn numbers(batch: usize, count: usize) -> std::ops::Range<u32> {
     (batch * count) as u32..((batch + 1) * count) as u32
@@ -192,43 +170,47 @@ fn numbers(batch: usize, count: usize) -> std::ops::Range<u32> {
 fn parts(
     run: &Path,
     batches: usize,
-    stalls: impl Fn(usize) -> UInt64Array,
+    stalls: impl Fn(usize) -> Vec<u64>,
     of: impl Fn(u32) -> (u32, u64),
     properties: WriterPropertiesBuilder,
 ) {
-    let columns = |batch| -> Vec<(&str, ArrayRef)> {
+    let columns = |batch| {
         let stalls = stalls(batch);
-        let count = arrow_array::Array::len(&stalls);
-        let net: UInt64Array = numbers(batch, count).map(|row| of(row).1).collect();
-        let culprits: UInt32Array = numbers(batch, count).map(|row| of(row).0).collect();
-        vec![
-            ("stall_id", Arc::new(stalls)),
-            ("culprit_id", Arc::new(culprits)),
-            ("remark_id", Arc::new(UInt32Array::from(vec![0; count]))),
-            ("net_ns", Arc::new(net.clone())),
-            ("gross_ns", Arc::new(net)),
-        ]
+        let count = stalls.len();
+        let net: Vec<u64> = numbers(batch, count).map(|row| of(row).1).collect();
+        let culprits = numbers(batch, count).map(|row| of(row).0);
+        named([
+            ("stall_id", u64s(stalls)),
+            ("culprit_id", u32s(culprits)),
+            ("remark_id", u32s(vec![0; count])),
+            ("net_ns", u64s(net.clone())),
+            ("gross_ns", u64s(net)),
+        ])
     };
-    table(&run.join(PARTS), batches, columns, properties);
-    let of = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
-    let remark = |_| -> Vec<(&str, ArrayRef)> {
-        vec![
-            ("remark_id", Arc::new(UInt32Array::from(vec![0]))),
-            ("placement", of("inside")),
-            ("confidence", of("high")),
-            ("evidence", of("switch_records")),
-        ]
+    table(&run.join(PARTS), batches, columns, properties.build());
+    let remark = |_| {
+        named([
+            ("remark_id", u32s([0])),
+            ("placement", texts(1, "inside")),
+            ("confidence", texts(1, "high")),
+            ("evidence", texts(1, "switch_records")),
+        ])
     };
-    table(&run.join(REMARKS), 1, remark, small());
-    let culprit = |_| -> Vec<(&str, ArrayRef)> {
-        let id = Arc::new(UInt32Array::from(vec![0]));
-        vec![
-            ("culprit_id", id),
-            ("kind", of("softirq")),
-            ("name", of("x")),
-        ]
+    table(&run.join(REMARKS), 1, remark, small().build());
+    let culprit = |_| {
+        named([
+            ("culprit_id", u32s([0])),
+            ("kind", texts(1, "softirq")),
+            ("name", texts(1, "x")),
+        ])
     };
-    table(&run.join(CULPRITS), 1, culprit, small());
+    table(&run.join(CULPRITS), 1, culprit, small().build());
+}
+
+fn named<const N: usize>(columns: [(&str, Values); N]) -> Columns {
+    columns
+        .map(|(name, values)| (name.to_owned(), values))
+        .into()
 }
 
 /// Properties that a table of this program could have.
@@ -243,42 +225,40 @@ fn small() -> WriterPropertiesBuilder {
 fn names(
     run: &Path,
     batches: usize,
-    names: impl Fn(usize) -> ArrayRef,
+    count: usize,
+    names: impl Fn(usize) -> Values,
     properties: WriterPropertiesBuilder,
 ) {
-    let count = arrow_array::Array::len(&names(0));
     let stalls = |batch| numbers(batch, count).map(u64::from).collect();
     parts(run, batches, stalls, |row| (row, 7), small());
-    let columns = |batch| -> Vec<(&str, ArrayRef)> {
-        let (ids, names): (UInt32Array, _) = (numbers(batch, count).collect(), names(batch));
-        vec![
-            ("culprit_id", Arc::new(ids)),
+    let columns = |batch| {
+        let names = names(batch);
+        named([
+            ("culprit_id", u32s(numbers(batch, count))),
             ("kind", texts(count, "thread")),
-            ("name", Arc::clone(&names)),
+            ("name", names.clone()),
             ("comm", names),
-        ]
+        ])
     };
-    table(&run.join(CULPRITS), batches, columns, properties);
+    table(&run.join(CULPRITS), batches, columns, properties.build());
 }
 
 fn equal_rows(run: &Path, count: usize) {
-    let equal = |_| UInt64Array::from(vec![0; ROWS]);
+    let equal = |_| vec![0; ROWS];
     let many = properties(Compression::SNAPPY);
     parts(run, count / ROWS, equal, |_| (0, 7), many);
 }
 
 /// Many parts of one stall, in enough bytes that the number of rows is plausible.
 fn many_parts(run: &Path) {
-    let one = |_| UInt64Array::from(vec![0; ROWS]);
+    let one = |_| vec![0; ROWS];
     let noise = |row| u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
     parts(run, 2, one, |row| (0, noise(row)), small());
 }
 
-fn no_rows(path: &Path, fields: Vec<Field>) {
-    let schema = Arc::new(Schema::new(fields));
+fn no_rows(path: &Path, fields: Vec<TypePtr>) {
     let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), None).unwrap();
-    writer.write(&RecordBatch::new_empty(schema)).unwrap();
+    let writer = SerializedFileWriter::new(file, schema(fields), Arc::default()).unwrap();
     writer.close().unwrap();
 }
 

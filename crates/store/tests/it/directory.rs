@@ -1,10 +1,12 @@
 //! The run directory as a whole: what is written is read back, and an incomplete folder is not a run.
 
 use crate::common;
+use crate::tables::{self, Columns, Values, texts, u32s};
 
 use common::{clean, manifest, stall, writer};
 use jitterscope_model::*;
 use jitterscope_store::{RunReader, SCHEMA, StoreError, TraceRole, list, partials};
+use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -263,7 +265,6 @@ fn nothing_but_the_rows_around_one_stall_is_read() {
 
 #[test]
 fn rows_have_the_time_of_day() {
-    use arrow_array::{Array, UInt64Array};
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
     // The clock of these tests starts at tick 1000; a tick is a nanosecond.
@@ -281,17 +282,12 @@ fn rows_have_the_time_of_day() {
     w.interval(&row).unwrap();
     let path = w.finish(manifest()).unwrap();
     let times = |table: &str| {
-        let file = fs::File::open(path.join(table)).unwrap();
-        let rows =
-            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-        let batch = rows.build().unwrap().next().unwrap().unwrap();
-        let column = batch.column_by_name("start_realtime_ns").unwrap();
-        column
-            .as_any()
-            .downcast_ref::<UInt64Array>()
-            .unwrap()
-            .values()
-            .to_vec()
+        let columns = tables::read(&path.join(table));
+        let mut columns = columns.into_iter();
+        match columns.find(|(name, _)| name == "start_realtime_ns") {
+            Some((_, Values::U64(times))) => times.into_iter().flatten().collect::<Vec<_>>(),
+            _ => panic!("{table} has no times"),
+        }
     };
     assert_eq!(
         times("stalls.parquet"),
@@ -305,15 +301,7 @@ fn the_files_have_the_columns_that_the_schema_lists() {
     let dir = tempfile::tempdir().unwrap();
     let path = writer(dir.path()).finish(manifest()).unwrap();
     for (file, columns) in SCHEMA {
-        let file = fs::File::open(path.join(file)).unwrap();
-        let reader =
-            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-        let written: Vec<String> = reader
-            .schema()
-            .fields()
-            .iter()
-            .map(|f| f.name().clone())
-            .collect();
+        let written = tables::names(&path.join(file));
         let listed: Vec<&str> = columns.iter().map(|(name, _, _)| *name).collect();
         assert_eq!(written, listed);
     }
@@ -377,27 +365,17 @@ proptest! {
     }
 }
 
-/// Rewrites a table of a run as a newer version would have written it.
-fn rewrite(path: &Path, change: impl Fn(&arrow_array::RecordBatch) -> arrow_array::RecordBatch) {
-    use parquet::arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder};
-    let batches: Vec<_> = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap())
-        .unwrap()
-        .build()
-        .unwrap()
-        .map(|batch| change(&batch.unwrap()))
-        .collect();
-    let file = fs::File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batches[0].schema(), None).unwrap();
-    batches
-        .iter()
-        .for_each(|batch| writer.write(batch).unwrap());
-    writer.close().unwrap();
+/// Rewrites a table of a run with other columns.
+fn rewrite(path: &Path, change: impl Fn(&str, Values) -> Option<Values>, more: Columns) {
+    let old = tables::read(path).into_iter();
+    let kept = old.filter_map(|(name, values)| Some((name.clone(), change(&name, values)?)));
+    let columns: Columns = kept.chain(more).collect();
+    let properties = WriterProperties::builder().build();
+    tables::table(path, 1, |_| columns.clone(), properties);
 }
 
 #[test]
 fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
-    use arrow_array::{ArrayRef, RecordBatch, StringArray};
-    use std::sync::Arc;
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
     w.stall(&stall(0, 5, 100, "x")).unwrap();
@@ -408,27 +386,17 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
     .unwrap();
     let path = w.finish(manifest()).unwrap();
     for table in ["culprits.parquet", "remarks.parquet"] {
-        rewrite(&path.join(table), |batch| {
-            let texts =
-                |text: &str| Arc::new(StringArray::from(vec![text; batch.num_rows()])) as ArrayRef;
-            let schema = batch.schema();
-            let fields = schema.fields().iter().zip(batch.columns());
-            let columns = fields.map(|(field, column)| {
-                let column = match field.name().as_str() {
-                    "kind" => texts("accelerator"),
-                    "placement" => texts("sideways"),
-                    "confidence" => texts("absolute"),
-                    "sender_context" => texts("hyperthread"),
-                    _ => column.clone(),
-                };
-                (field.name().clone(), column)
-            });
-            // One column more, and one fewer.
-            let more = columns
-                .filter(|(name, _)| name != "others_stalled")
-                .chain([("weather".into(), texts("fair"))]);
-            RecordBatch::try_from_iter(more).unwrap()
-        });
+        let change = |name: &str, values| match name {
+            "kind" => Some(texts(1, "accelerator")),
+            "placement" => Some(texts(1, "sideways")),
+            "confidence" => Some(texts(1, "absolute")),
+            "sender_context" => Some(texts(1, "hyperthread")),
+            // One column fewer, and one more.
+            "others_stalled" => None,
+            _ => Some(values),
+        };
+        let weather = ("weather".into(), texts(1, "fair"));
+        rewrite(&path.join(table), change, vec![weather]);
     }
     let manifest_path = path.join("details.json");
     let mut value: serde_json::Value =
@@ -462,8 +430,6 @@ fn what_a_newer_version_wrote_is_kept_and_never_damaged() {
 
 #[test]
 fn a_column_of_another_type_is_damage() {
-    use arrow_array::{ArrayRef, RecordBatch, StringArray};
-    use std::sync::Arc;
     let dir = tempfile::tempdir().unwrap();
     let mut w = writer(dir.path());
     w.stall(&stall(0, 5, 100, "x")).unwrap();
@@ -473,23 +439,11 @@ fn a_column_of_another_type_is_damage() {
     })
     .unwrap();
     let path = w.finish(manifest()).unwrap();
-    rewrite(&path.join("culprits.parquet"), |batch| {
-        let schema = batch.schema();
-        let columns = schema
-            .fields()
-            .iter()
-            .zip(batch.columns())
-            .map(|(field, column)| {
-                let text = || Arc::new(StringArray::from(vec!["x"; batch.num_rows()])) as ArrayRef;
-                let column = if field.name() == "tid" {
-                    text()
-                } else {
-                    column.clone()
-                };
-                (field.name().clone(), column)
-            });
-        RecordBatch::try_from_iter(columns).unwrap()
-    });
+    let change = |name: &str, values| match name {
+        "tid" => Some(texts(1, "x")),
+        _ => Some(values),
+    };
+    rewrite(&path.join("culprits.parquet"), change, Vec::new());
     let run = RunReader::open(&path).unwrap();
     assert!(matches!(
         run.attributions().unwrap().next(),
@@ -527,8 +481,6 @@ fn culprits_of_all_segments_are_read_back_in_order_and_one_by_one() {
 
 #[test]
 fn a_part_without_its_culprit_is_damage() {
-    use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-    use std::sync::Arc;
     let renumbered = |table: &str, column: &str, numbers: [u32; 3]| {
         let dir = tempfile::tempdir().unwrap();
         let mut w = writer(dir.path());
@@ -539,19 +491,11 @@ fn a_part_without_its_culprit_is_damage() {
             w.attribution(&Attribution { stall, parts }).unwrap();
         }
         let path = w.finish(manifest()).unwrap();
-        rewrite(&path.join(table), |batch| {
-            let schema = batch.schema();
-            let fields = schema.fields().iter().zip(batch.columns());
-            let columns = fields.map(|(field, values)| {
-                let numbers: ArrayRef = Arc::new(UInt32Array::from(numbers.to_vec()));
-                let is_it = field.name() == column;
-                (
-                    field.name().clone(),
-                    if is_it { numbers } else { values.clone() },
-                )
-            });
-            RecordBatch::try_from_iter(columns).unwrap()
-        });
+        let change = |name: &str, values| match name == column {
+            true => Some(u32s(numbers)),
+            false => Some(values),
+        };
+        rewrite(&path.join(table), change, Vec::new());
         let run = RunReader::open(&path).unwrap();
         let found: Result<Vec<Attribution>, StoreError> = run.attributions().unwrap().collect();
         found

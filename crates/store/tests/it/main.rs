@@ -4,6 +4,8 @@
 mod bombs;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/tables.rs"]
+mod tables;
 
 mod directory;
 mod docs;
