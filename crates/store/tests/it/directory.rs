@@ -9,7 +9,8 @@ use jitterscope_store::{RunReader, SCHEMA, StoreError, TraceRole, list, partials
 use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// One subject of each kind, including one of a newer version.
 fn subject(of: u64, name: &str) -> Subject {
@@ -336,6 +337,34 @@ fn a_cut_segment_is_an_error_that_names_the_file_whatever_else_was_found() {
     }
 }
 
+/// A run and the bytes of its tables, made once.
+struct Whole {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    tables: Vec<(PathBuf, Vec<u8>)>,
+}
+
+static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = writer(dir.path());
+    for n in 0..40 {
+        w.stall(&stall(n, n * 100, n, "x")).unwrap();
+        let (stall, parts) = (StallId(n), vec![part("f", n, n % 2 == 0)]);
+        w.attribution(&Attribution { stall, parts }).unwrap();
+    }
+    let path = w.finish(manifest()).unwrap();
+    let tables = ["stalls", "parts", "culprits", "remarks"].map(|table| {
+        let file = path.join(format!("{table}.parquet"));
+        let bytes = fs::read(&file).unwrap();
+        (file, bytes)
+    });
+    Whole {
+        _dir: dir,
+        path,
+        tables: tables.into(),
+    }
+});
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -343,23 +372,16 @@ proptest! {
     fn damaged_tables_are_errors_or_rows_but_never_a_panic(
         flips in proptest::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4),
     ) {
-        let dir = tempfile::tempdir().unwrap();
-        let mut w = writer(dir.path());
-        for n in 0..40 {
-            w.stall(&stall(n, n * 100, n, "x")).unwrap();
-            w.attribution(&Attribution { stall: StallId(n), parts: vec![part("f", n, n % 2 == 0)] }).unwrap();
-        }
-        let path = w.finish(manifest()).unwrap();
-        for file in ["stalls.parquet", "parts.parquet", "culprits.parquet", "remarks.parquet"] {
-            let file = path.join(file);
-            let mut bytes = fs::read(&file).unwrap();
+        let Whole { path, tables, .. } = &*WHOLE;
+        for (file, bytes) in tables {
+            let mut bytes = bytes.clone();
             for (at, with) in &flips {
                 let at = at.index(bytes.len());
                 bytes[at] ^= with;
             }
-            fs::write(&file, bytes).unwrap();
+            fs::write(file, bytes).unwrap();
         }
-        let run = RunReader::open(&path).unwrap();
+        let run = RunReader::open(path).unwrap();
         let _ = run.stalls().map(|rows| rows.take(10_000).filter(Result::is_ok).count());
         let _ = run.attributions().map(|rows| rows.take(10_000).filter(Result::is_ok).count());
     }
