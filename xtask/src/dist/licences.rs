@@ -21,7 +21,7 @@ const OTHERS: [(&str, &str); 3] = [
 ];
 
 /// Libraries known to come without a licence text: the archive lists their declared licence.
-const WITHOUT_TEXT: [&str; 3] = ["eventheader_types", "flatbuffers", "tracepoint_decode"];
+const WITHOUT_TEXT: [&str; 2] = ["eventheader_types", "tracepoint_decode"];
 
 /// All licences as one text. Libraries with the same text share it.
 pub fn all(target: &str) -> anyhow::Result<String> {
