@@ -45,6 +45,7 @@ mod handed_on;
 mod hostile;
 mod https;
 mod import;
+mod import_perf;
 mod killed;
 mod lost;
 mod open;
