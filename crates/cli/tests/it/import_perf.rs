@@ -209,7 +209,7 @@ fn broken(dir: &Path) {
     let run = json(&output);
     let warnings = run["warnings"].as_array().unwrap();
     assert!(
-        warnings.iter().any(|of| of["id"] == "import_cut"),
+        warnings.iter().any(|of| of["id"] == "import-cut"),
         "{warnings:?}"
     );
 }
