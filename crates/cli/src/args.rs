@@ -2,7 +2,7 @@
 
 use crate::commands::{
     agent, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export,
-    guard_args, import, journal, list, open, pipeline, query, record, report, runs, sampler,
+    guard_args, import, journal, list, mcp, open, pipeline, query, record, report, runs, sampler,
     selftest, serve, sljtest, tune, watch_args,
 };
 use crate::output::Color;
@@ -68,6 +68,8 @@ pub enum Command {
     Open(open::OpenArgs),
     /// Ask a stored run in SQL, with your own DuckDB
     Query(query::QueryArgs),
+    /// Answer an assistant's questions about stored runs and this machine (Model Context Protocol)
+    Mcp(mcp::McpArgs),
     /// Make a run of another tool's trace: who took the time of a thread or a CPU in it
     Import(Box<import::ImportArgs>),
     /// Write a stored run in the formats of other tools
@@ -150,6 +152,7 @@ impl Command {
             | Command::Runs(_)
             | Command::Open(_)
             | Command::Query(_)
+            | Command::Mcp(_)
             | Command::Export(_)
             | Command::Journal(_)
             | Command::Doctor(_)

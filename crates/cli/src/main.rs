@@ -7,6 +7,7 @@ mod commands;
 mod completion;
 #[cfg(test)]
 mod documents;
+mod excerpt;
 mod exit;
 mod given;
 mod manual;
@@ -86,6 +87,7 @@ fn whole() -> std::process::ExitCode {
         Command::Runs(args) => commands::runs::run(args, &cli.places),
         Command::Open(args) => commands::open::run(args, &cli.places),
         Command::Query(args) => commands::query::run(args, &cli.places),
+        Command::Mcp(args) => commands::mcp::run(args, &cli.places),
         Command::Import(args) => commands::import::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),
         Command::Journal(args) => commands::journal::run(args, &cli.places),

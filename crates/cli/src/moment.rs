@@ -108,6 +108,19 @@ impl Moment {
             .find(|span| span.start <= end && span.end > start)
     }
 
+    /// The moment itself, nanoseconds since the epoch: if it is not between `start` and `end`, in UTC. `None` for a time
+    /// of day that is not between them.
+    pub fn since(&self, start: u64, end: u64) -> Option<u64> {
+        if let Some(span) = self.within(start, end) {
+            return Some(span.start);
+        }
+        match &self.kind {
+            Kind::Epoch(epoch) => Some(*epoch),
+            Kind::Civil(civil) => epoch(*civil, &TimeZone::UTC),
+            Kind::OfDay(_) => None,
+        }
+    }
+
     /// The text as given.
     pub fn written(&self) -> &str {
         &self.written

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Imported {
     /// Its name, without its folder; empty if redacted.
     pub file: String,
-    /// Its format: `trace.dat`.
+    /// Its format: `trace.dat` or `perf.data`.
     pub format: String,
     /// The version of the format.
     pub format_version: u32,
@@ -26,6 +26,8 @@ pub struct Imported {
 impl Imported {
     /// The format of trace-cmd.
     pub const TRACE_DAT: &str = "trace.dat";
+    /// The format of perf.
+    pub const PERF_DATA: &str = "perf.data";
     /// The kernel's clocks that count nanoseconds.
     pub const NANOSECOND_CLOCKS: [&str; 7] =
         ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];

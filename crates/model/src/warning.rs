@@ -272,6 +272,10 @@ pub enum Warning {
     ImportDisordered {
         pages: u64,
     },
+    /// Records of the imported file are so far out of order that they got the time of the one before.
+    ImportMoved {
+        records: u64,
+    },
     /// The clock of the imported file is not the same on all CPUs.
     ImportLocalClock,
     /// A process was followed by its id: an imported file does not state which older threads belong to it.

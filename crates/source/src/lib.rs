@@ -7,6 +7,7 @@
 //! | [`decode`] | pages to [`KernelEvent`](jitterscope_model::KernelEvent)s |
 //! | [`tracefs`] | the live source: our own instances, drained without waiting |
 //! | [`tracedat`] | another tool's file: `trace.dat` |
+//! | [`perfdata`] | another tool's file: `perf.data` |
 //! | [`counters`] | the counters in `/proc`: no privilege needed, correlation only |
 //! | [`smi`] | the processor's count of system management interrupts |
 //! | [`survey()`] | which sources a machine has |
@@ -20,6 +21,7 @@ mod context;
 pub mod counters;
 pub mod decode;
 pub mod format;
+pub mod perfdata;
 pub mod ring;
 pub mod smi;
 mod survey;

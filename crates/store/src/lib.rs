@@ -80,7 +80,7 @@ pub use reader::RunReader;
 pub use rows::StoredRow;
 pub use runs::{
     KilledRuns, Partial, Problem, RunEntry, killed_runs, list, list_own, move_run, partials,
-    remove, resolve, resolve_all, size_on_disk,
+    remove, resolve, resolve_all, resolve_all_in, resolve_in, size_on_disk,
 };
 pub use sink::{Room, StoreSink};
 pub use tables::{Column, SCHEMA, VIEWS, views};

@@ -123,6 +123,14 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     if as_path.join(MANIFEST).is_file() {
         return Ok(as_path.to_path_buf());
     }
+    resolve_in(dir, wanted)
+}
+
+/// Resolves like [`resolve`], but never to a path outside of `dir`: for names of somebody who may read no other folder.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_in(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let (runs, _) = list(dir)?;
     let by_id = |run: &&RunEntry| run.head.id == wanted;
     let by_folder = |run: &&RunEntry| is_folder(run, wanted);
@@ -153,12 +161,23 @@ pub fn resolve(dir: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
 /// # Errors
 /// No run matches; the message lists those that exist.
 pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
+    if Path::new(wanted).join(MANIFEST).is_file() {
+        return Ok(vec![PathBuf::from(wanted)]);
+    }
+    resolve_all_in(dir, wanted)
+}
+
+/// Resolves like [`resolve_all`], but never to a path outside of `dir`.
+///
+/// # Errors
+/// As [`resolve_all`].
+pub fn resolve_all_in(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
     let (runs, _) = list(dir)?;
     let one = runs
         .iter()
         .any(|run| run.head.id == wanted || is_folder(run, wanted));
-    if one || wanted == LATEST || Path::new(wanted).join(MANIFEST).is_file() {
-        return Ok(vec![resolve(dir, wanted)?]);
+    if one || wanted == LATEST {
+        return Ok(vec![resolve_in(dir, wanted)?]);
     }
     let labelled: Vec<PathBuf> = runs
         .into_iter()
@@ -166,7 +185,7 @@ pub fn resolve_all(dir: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError>
         .map(|run| run.path)
         .collect();
     if labelled.is_empty() {
-        Ok(vec![resolve(dir, wanted)?])
+        Ok(vec![resolve_in(dir, wanted)?])
     } else {
         Ok(labelled)
     }

@@ -264,7 +264,7 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         }
         P::EventsMissing { .. } => "use a newer kernel, or one that has these events built in",
         P::NotInFile { .. } => {
-            "where these events happened, record them too: trace-cmd record -e SYSTEM:EVENT"
+            "where these events happened, record them too: trace-cmd record -e SYSTEM:EVENT, or perf record -e SYSTEM:EVENT"
         }
         P::EventsNotAsked { .. } => "record with --events all",
         P::EventsLost { .. } => "make the trace buffer larger",

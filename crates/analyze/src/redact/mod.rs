@@ -54,7 +54,7 @@ fn imported(from: &Imported) -> Imported {
     let clocks = [&Imported::NANOSECOND_CLOCKS[..], &[Imported::TSC_CLOCK]].concat();
     Imported {
         file: String::new(),
-        format: known(&from.format, &[Imported::TRACE_DAT]),
+        format: known(&from.format, &[Imported::TRACE_DAT, Imported::PERF_DATA]),
         format_version: from.format_version,
         program: None,
         clock: known(&from.clock, &clocks),

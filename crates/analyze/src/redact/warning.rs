@@ -41,6 +41,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::VerdictsKept { .. }
         | Warning::ImportCut { .. }
         | Warning::ImportDisordered { .. }
+        | Warning::ImportMoved { .. }
         | Warning::ImportLocalClock
         | Warning::ImportProcess { .. }
         | Warning::InconsistentRows { .. } => warning.clone(),

@@ -1,10 +1,9 @@
 //! `attach`: the time of the user's own threads.
 
-use super::gate::Gates;
 use super::leftovers;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
-use super::recording_args::{KeptArgs, kib};
+use super::recording_args::{KeptArgs, ShownArgs, kib};
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
@@ -35,6 +34,7 @@ pub(super) const THRESHOLD: Nanos = Nanos(50_000);
     arg.help("The shortest wait or interruption that is kept one by one; sums have them all [default: 50us]")
 }))]
 #[command(mut_arg("trace_buffer", |arg| arg.help("Trace buffer of each CPU")))]
+#[command(mut_arg("json", |arg| arg.help("Print JSON; a COMMAND's output then goes to stderr")))]
 #[command(after_help = "\
 Follows threads through the kernel's scheduler: how long they ran, waited for a CPU (and which threads had it), slept \
 and were interrupted (by what), where they ran, and their worst stalls, each decomposed. It disturbs them \
@@ -87,17 +87,8 @@ pub struct AttachArgs {
     pub label: String,
     #[command(flatten)]
     pub kept: KeptArgs,
-    /// Print all that is known, on as many lines as it takes
-    #[arg(long)]
-    pub full: bool,
     #[command(flatten)]
-    pub gates: Gates,
-    /// Print JSON; a COMMAND's output then goes to stderr
-    #[arg(long)]
-    pub json: bool,
-    /// Say nothing on stderr but errors
-    #[arg(long, short)]
-    pub quiet: bool,
+    pub shown: ShownArgs,
 }
 
 /// Runs `attach`.
@@ -105,8 +96,8 @@ pub struct AttachArgs {
 /// # Errors
 /// There is nothing to follow, kernel events are unavailable, or the report cannot be printed.
 pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
-    beside_a_report(&args.kept.output, args.quiet)?;
-    args.gates.of_one_run()?;
+    beside_a_report(&args.kept.output, args.shown.quiet)?;
+    args.shown.gates.of_one_run()?;
     let machine = Machine::host();
     let followed = followed(args)?;
     let of_command = matches!(followed, Followed::Command { .. });
@@ -129,7 +120,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let mut line = ProgressLine::new(args.quiet, ProbeKind::Attach);
+    let mut line = ProgressLine::new(args.shown.quiet, ProbeKind::Attach);
     let outcome = attach(
         &machine,
         &settings,
@@ -142,11 +133,11 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     let summary = print_run(
         &outcome.path,
         outcome.manifest,
-        Form::of(args.json, args.full),
+        Form::of(args.shown.json, args.shown.full),
     )?;
-    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
+    let delivered = tell(&args.kept.output, &outcome.outputs, args.shown.quiet);
     leftovers::tell_left_behind(outcome.taken_down);
-    let own = args.gates.hold(None, &summary, delivered)?;
+    let own = args.shown.gates.hold(None, &summary, delivered)?;
     // After a failed command the conditions do not apply.
     Ok(match outcome.command.map(Exit::of_command) {
         None | Some(Exit::Ok) => own,
@@ -177,7 +168,7 @@ fn followed(args: &AttachArgs) -> Result<Followed, UsageError> {
         _ => Ok(Followed::Command {
             line: args.command.clone(),
             env: Vec::new(),
-            to_stderr: args.json,
+            to_stderr: args.shown.json,
         }),
     }
 }

@@ -2,14 +2,16 @@
 //! nothing.
 
 use super::audit_expect;
-use super::scope::Scope;
+use super::scope::{Scope, measured_by};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use clap::Args;
+use jitterscope_model::CpuList;
 use jitterscope_tune::{Goal, GoalError, Inspection, audit, catalogue};
 use jitterscope_view::{cpus_text, tuning};
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `audit`.
 #[derive(Args, Debug)]
@@ -39,6 +41,20 @@ pub fn goal_error(error: GoalError) -> anyhow::Error {
         GoalError::Unknown(_) => error.into(),
         other => UsageError(other.to_string()).into(),
     }
+}
+
+/// The audit of this machine, for programs.
+///
+/// # Errors
+/// The CPUs do not exist, or the run or the machine cannot be read.
+pub fn document(cpus: Option<CpuList>, run: Option<&Path>) -> anyhow::Result<Value> {
+    let scope = Scope::of(cpus);
+    let machine = scope.machine();
+    let measured = run.map(measured_by).transpose()?;
+    let (cpus, _) = scope.cpus(&machine, measured.as_ref().map(|m| &m.cpus))?;
+    let goal = Goal::to_audit(&machine, cpus).map_err(goal_error)?;
+    let audit = audit(&machine, &goal, measured.as_ref().map(|m| &m.culprits));
+    Ok(serde_json::to_value(tuning::audit_json(&audit))?)
 }
 
 /// Runs `audit`.

@@ -7,6 +7,7 @@ use jitterscope_model::{CpuSet, Nanos, ProbeKind, Subject};
 use jitterscope_store::{RunReader, StoreError, resolve_all};
 use jitterscope_tune::{Effect, catalogue};
 use jitterscope_view::compare::{CompareError, load_compared_with, pool_error};
+use jitterscope_view::utc;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -27,10 +28,36 @@ pub fn sides(
     wanted: &[impl AsRef<str>],
     redactor: &mut Option<Redactor>,
 ) -> anyhow::Result<Vec<Side>> {
+    sides_of(&|name| resolve_all(runs, name), None, wanted, redactor)
+}
+
+/// As [`sides`], of the runs that `resolve` finds by a name and that began at `since` or later, nanoseconds since the
+/// epoch.
+///
+/// # Errors
+/// As [`sides`], or a side has no such run.
+pub fn sides_of(
+    resolve: Resolve<'_>,
+    since: Option<u64>,
+    wanted: &[impl AsRef<str>],
+    redactor: &mut Option<Redactor>,
+) -> anyhow::Result<Vec<Side>> {
     let wanted = || wanted.iter().map(AsRef::as_ref);
-    let named: Vec<Named> = wanted()
-        .map(|wanted| find(runs, wanted))
+    let mut named: Vec<Named> = wanted()
+        .map(|wanted| find(resolve, wanted))
         .collect::<anyhow::Result<_>>()?;
+    if let Some(since) = since {
+        for (wanted, side) in wanted().zip(&mut named) {
+            only_since(&mut side.paths, since)?;
+            if side.paths.is_empty() {
+                return Err(UsageError(format!(
+                    "--since: no run of {wanted} began at {} UTC or later",
+                    utc(since)
+                ))
+                .into());
+            }
+        }
+    }
     let longest = longest_threshold(&named)?;
     wanted()
         .zip(&named)
@@ -38,8 +65,22 @@ pub fn sides(
         .collect()
 }
 
-fn find(runs: &Path, wanted: &str) -> anyhow::Result<Named> {
-    match find_all(runs, wanted) {
+/// All runs of a name.
+pub type Resolve<'a> = &'a dyn Fn(&str) -> Result<Vec<PathBuf>, StoreError>;
+
+fn only_since(paths: &mut Vec<PathBuf>, since: u64) -> Result<(), StoreError> {
+    let mut later = Vec::new();
+    for path in paths.drain(..) {
+        if RunReader::open(&path)?.manifest().started_realtime_ns() >= since {
+            later.push(path);
+        }
+    }
+    *paths = later;
+    Ok(())
+}
+
+fn find(resolve: Resolve<'_>, wanted: &str) -> anyhow::Result<Named> {
+    match find_all(resolve, wanted) {
         // A label may contain an @.
         Ok(paths) => Ok(Named { paths, cpus: None }),
         Err(error) => {
@@ -52,18 +93,18 @@ fn find(runs: &Path, wanted: &str) -> anyhow::Result<Named> {
             if cpus.is_empty() {
                 return Err(UsageError(format!("{wanted}: name a CPU behind the @")).into());
             }
-            let (paths, cpus) = (find_all(runs, run)?, Some(cpus));
+            let (paths, cpus) = (find_all(resolve, run)?, Some(cpus));
             Ok(Named { paths, cpus })
         }
     }
 }
 
 /// All runs of a name, or of names with commas between them.
-fn find_all(runs: &Path, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
-    match resolve_all(runs, wanted) {
+fn find_all(resolve: Resolve<'_>, wanted: &str) -> Result<Vec<PathBuf>, StoreError> {
+    match resolve(wanted) {
         // A label may contain a comma.
         Err(_) if wanted.contains(',') => {
-            let each = wanted.split(',').map(|one| resolve_all(runs, one.trim()));
+            let each = wanted.split(',').map(|one| resolve(one.trim()));
             Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
         }
         other => other,

@@ -1,8 +1,9 @@
 //! `diff`: settings side by side.
 
-use super::compare_with::{answers, sides, without_paths};
+use super::compare_with::{answers, sides_of, without_paths};
 use super::gate::{Gates, OfRun, tested};
 use super::pictures::{self, Chart};
+use crate::excerpt::{Document, ExcerptArgs, SinceArgs};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
@@ -12,6 +13,7 @@ use clap::Args;
 use jitterscope_analyze::Redactor;
 use jitterscope_analyze::compare::{Diff, DiffRules, Side, diff};
 use jitterscope_export::WholeFile;
+use jitterscope_store::resolve_all;
 use jitterscope_view::compare::{diff_json, report};
 use jitterscope_view::gate_table;
 use std::path::{Path, PathBuf};
@@ -53,9 +55,13 @@ pub struct DiffArgs {
     pub gates: Gates,
     #[command(flatten)]
     pub redact: Redact,
+    #[command(flatten)]
+    pub since: SinceArgs,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub excerpt: ExcerptArgs,
 }
 
 /// `10%` as a share.
@@ -78,7 +84,9 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
     let runs = places.runs()?;
     let mut redactor = args.redact.on.then(Redactor::new);
-    let sides = sides(&runs, &args.sides, &mut redactor)?;
+    let resolve = |name: &str| resolve_all(&runs, name);
+    let since = args.since.of_runs()?;
+    let sides = sides_of(&resolve, since, &args.sides, &mut redactor)?;
     Side::apart(&sides).map_err(|error| UsageError(error.to_string()))?;
     let of_cpus = sides
         .iter()
@@ -108,7 +116,7 @@ pub fn run(args: &DiffArgs, places: &Places) -> anyhow::Result<Exit> {
         let file = WholeFile::open(out)?;
         file.write(pictures::page_of_diff(&found, &newest, &mut redactor, None)?.as_bytes())?;
     } else if args.json {
-        output::json(&diff_json(&found))?;
+        args.excerpt.print(Document::Diff, &diff_json(&found))?;
     } else {
         output::result(&report(&found).terminal(output::style()))?;
     }

@@ -11,7 +11,7 @@ use crate::signals;
 use anyhow::Context;
 use clap::Args;
 use jitterscope_analyze::{Redactor, SourceSummary};
-use jitterscope_model::{SCHEMA_VERSION, visible};
+use jitterscope_model::{SCHEMA_VERSION, SourceReport, visible};
 use jitterscope_platform::Machine;
 use jitterscope_source::sources;
 use jitterscope_tune::{DEFAULT_STATE_DIR, StateDir, status};
@@ -20,8 +20,9 @@ use jitterscope_view::json::with_words;
 use jitterscope_view::tuning::{StatusWithWords, status_json};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What stands for a text that may contain names.
 const UNNAMED: &str = "left out";
@@ -66,6 +67,54 @@ pub struct Doctor<'a> {
     threshold: Option<MachineThreshold>,
 }
 
+impl<'a> Doctor<'a> {
+    fn of(
+        sources: &[SourceReport],
+        leftovers: &'a [String],
+        failed: &'a [String],
+        threshold: Option<MachineThreshold>,
+    ) -> Doctor<'a> {
+        let words = sources.iter().map(SourceSummary::from).map(with_words);
+        Doctor {
+            schema_version: SCHEMA_VERSION,
+            verdict: verdict(sources),
+            sources: words.collect(),
+            leftovers,
+            removed: &[],
+            failed,
+            tune: None,
+            threshold,
+        }
+    }
+}
+
+/// What can be observed on this machine, for programs.
+///
+/// # Errors
+/// None in practice: JSON can represent it.
+pub fn document(places: &Places) -> anyhow::Result<Value> {
+    let machine = Machine::host();
+    let state_dir = Path::new(DEFAULT_STATE_DIR);
+    let left = leftovers::look(&machine, places, state_dir);
+    let mut failed = left.failed;
+    let tuned = status(&machine, &StateDir::at(state_dir));
+    if let Err(error) = &tuned {
+        failed.push(unknown_tuning(error));
+    }
+    let tuned = tuned.ok();
+    let of_runs = |runs: PathBuf| machine_threshold::of_machine(&runs, &machine, None);
+    let threshold = places.runs().ok().and_then(of_runs);
+    let found = Doctor {
+        tune: tuned.as_ref().map(status_json),
+        ..Doctor::of(&sources(&machine), &left.done, &failed, threshold)
+    };
+    Ok(serde_json::to_value(found)?)
+}
+
+fn unknown_tuning(error: &impl std::fmt::Display) -> String {
+    format!("what tune changed is not known: {error}")
+}
+
 /// Runs `doctor`.
 ///
 /// # Errors
@@ -94,7 +143,7 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let tuned = status(&machine, &StateDir::at(&args.state_dir));
     if let Err(error) = &tuned {
-        failed.push(format!("what tune changed is not known: {error}"));
+        failed.push(unknown_tuning(error));
     }
     let found = sources(&machine);
     let (shown, [left, removed, failed]) = if args.redact.on {
@@ -110,18 +159,9 @@ pub fn run(args: &DoctorArgs, places: &Places) -> anyhow::Result<Exit> {
     let threshold = places.runs().ok().and_then(of_runs);
     if args.json {
         output::json(&Doctor {
-            schema_version: SCHEMA_VERSION,
-            verdict: verdict(&shown),
-            sources: shown
-                .iter()
-                .map(SourceSummary::from)
-                .map(with_words)
-                .collect(),
-            leftovers: &left,
             removed: &removed,
-            failed: &failed,
             tune: tuned.as_ref().map(status_json),
-            threshold,
+            ..Doctor::of(&shown, &left, &failed, threshold)
         })?;
     } else {
         let mut text = render(&shown).terminal(output::style());

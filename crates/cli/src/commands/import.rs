@@ -1,7 +1,7 @@
 //! `import`: a run from another tool's trace.
 
-use super::gate::Gates;
 use super::passive::named;
+use super::recording_args::ShownArgs;
 use super::report::{Form, print_run};
 use crate::exit::{Exit, UsageError};
 use crate::places::Places;
@@ -18,16 +18,17 @@ use std::path::PathBuf;
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads a trace.dat of version 6 or 7, as trace-cmd writes it, on any machine. The run that it makes is an ordinary one: \
-report, diff, export, query and serve take it.
+Reads a trace.dat of version 6 or 7, as trace-cmd writes it, and a perf.data with tracepoints, on any machine. The run \
+that it makes is an ordinary one: report, diff, export, query and serve take it.
 
   jitterscope import trace.dat --comm rx-thread
   jitterscope import trace.dat --cpus 3 --for java
-  jitterscope import trace.dat --cpus 3
+  jitterscope import perf.data --cpus 3
 
 A trace has no probe, so name whose time counts: a thread that waits or is interrupted (--comm, --pid), or a CPU that \
 others take from the threads that belong there (--cpus, with --for or with the thread that had most of it). Record \
-with at least: trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue")]
+with at least: trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue, or perf record -a \
+-k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:*,timer:*,workqueue:*'")]
 pub struct ImportArgs {
     /// The file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -65,17 +66,8 @@ pub struct ImportArgs {
     /// Raw trace to keep with the run; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
-    /// Print all that is known, on as many lines as it takes
-    #[arg(long)]
-    pub full: bool,
     #[command(flatten)]
-    pub gates: Gates,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Say nothing on stderr but errors
-    #[arg(long, short)]
-    pub quiet: bool,
+    pub shown: ShownArgs,
 }
 
 /// Runs `import`.
@@ -84,7 +76,7 @@ pub struct ImportArgs {
 /// The file is not one that we read, or lacks what is asked for; the run cannot be written; the report cannot be
 /// printed.
 pub fn run(args: &ImportArgs, places: &Places) -> anyhow::Result<Exit> {
-    args.gates.of_one_run()?;
+    args.shown.gates.of_one_run()?;
     let victim = victim(args)?;
     let kind = match victim {
         Some(Victim::Cpus { .. }) => ProbeKind::Passive,
@@ -104,13 +96,13 @@ pub fn run(args: &ImportArgs, places: &Places) -> anyhow::Result<Exit> {
         command_line: crate::given::given(),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
-    let mut line = ProgressLine::importing(args.quiet, kind, &args.file);
+    let mut line = ProgressLine::importing(args.shown.quiet, kind, &args.file);
     let imported = import(&settings, &stop, &mut line);
     line.clear();
     let imported = imported.map_err(usage_if_asked_wrongly)?;
-    let form = Form::of(args.json, args.full);
+    let form = Form::of(args.shown.json, args.shown.full);
     let summary = print_run(&imported.path, imported.manifest, form)?;
-    args.gates.hold(None, &summary, Exit::Ok)
+    args.shown.gates.hold(None, &summary, Exit::Ok)
 }
 
 fn victim(args: &ImportArgs) -> Result<Option<Victim>, UsageError> {

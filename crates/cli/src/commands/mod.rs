@@ -39,6 +39,7 @@ pub mod leftovers;
 pub mod list;
 mod machine_threshold;
 pub mod machine_tuning;
+pub mod mcp;
 mod measure_args;
 pub mod open;
 mod outputs;

@@ -1,5 +1,6 @@
 //! The common arguments of all recordings.
 
+use super::gate::Gates;
 use crate::units::size;
 use clap::Args;
 use jitterscope_export::Destination;
@@ -16,6 +17,22 @@ pub struct KeptArgs {
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", value_name = "TARGET")]
     pub output: Vec<Destination>,
+}
+
+/// What is printed of a run that was made of followed or watched threads, and what it is held against.
+#[derive(Args, Debug)]
+pub struct ShownArgs {
+    /// Print all that is known, on as many lines as it takes
+    #[arg(long)]
+    pub full: bool,
+    #[command(flatten)]
+    pub gates: Gates,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// The size of a trace buffer in KiB, for the recording.

@@ -5,6 +5,7 @@ use super::gate::Gates;
 use super::pictures::{self, PictureArgs};
 use super::stall::{self, Which};
 use crate::completion;
+use crate::excerpt::{self, Document, ExcerptArgs, SinceArgs};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::moment::Moment;
@@ -20,7 +21,9 @@ use jitterscope_model::{KeyLevel, RunManifest};
 use jitterscope_recording::reattributed;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::text::Next;
+use jitterscope_view::timeline;
 use jitterscope_view::{Style, json, load_by, load_redacted, sum_up, text};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The default number of the worst stalls.
@@ -28,6 +31,12 @@ const LISTED: usize = 10;
 
 /// Arguments of `report`.
 #[derive(Args, Debug)]
+#[command(mut_arg("since", |arg| {
+    arg.requires("json").conflicts_with("timeline").help(
+        "--json: of lists that state when each entry began, only the entries since this moment; sums are those of the \
+         whole run",
+    )
+}))]
 pub struct ReportArgs {
     /// The run: its id, its label (the newest with it), 'latest', or its folder
     #[arg(default_value = "latest", add = completion::runs())]
@@ -77,10 +86,15 @@ pub struct ReportArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub since: SinceArgs,
+    #[command(flatten)]
+    pub excerpt: ExcerptArgs,
 }
 
 /// How finely culprits are told apart.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// All that processes of one name do, with the same urgency, by whichever of their threads
     Program,
@@ -143,7 +157,12 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
             all_records: args.full,
             ..output::style()
         };
-        stall::print_stall(&path, &which, args.json, args.redact, style)?;
+        let seen = stall::look(&path, &which, args.redact)?;
+        if args.json {
+            args.excerpt.print(Document::Stall, &seen.document())?;
+        } else {
+            output::result(&timeline::render(&seen.view, style))?;
+        }
         return Ok(Exit::Ok);
     }
     let effort = if args.periods {
@@ -159,19 +178,18 @@ pub fn run(args: &ReportArgs, places: &Places) -> anyhow::Result<Exit> {
     let list = args.list.unwrap_or(LISTED);
     // Advice names programs and devices of this machine, and depends on the stored verdicts.
     let summary = match (args.reattribute, args.redact.on) {
-        (true, redact) => {
-            print_plainly(reattributed(&path, list, effort, redact)?, style, args.json)?
-        }
-        (false, true) => print_plainly(load_redacted(&path, list, effort)?.1, style, args.json)?,
+        (true, redact) => print_plainly(args, reattributed(&path, list, effort, redact)?, style)?,
+        (false, true) => print_plainly(args, load_redacted(&path, list, effort)?.1, style)?,
         (false, false) => {
             let level = args.level().unwrap_or(Level::Program).into();
             let (manifest, summary) = load_by(&path, list, effort, level)?;
-            print_summary(
-                &RunReader::with_manifest(&path, manifest)?,
-                &summary,
-                style,
-                args.form(),
-            )?;
+            match args.json {
+                true => args.print_json(&summary)?,
+                false => {
+                    let run = RunReader::with_manifest(&path, manifest)?;
+                    print_summary(&run, &summary, style, args.form())?;
+                }
+            }
             summary
         }
     };
@@ -200,10 +218,32 @@ impl ReportArgs {
         }
     }
 
+    fn print_json(&self, summary: &RunSummary) -> anyhow::Result<()> {
+        if !self.excerpt.is_part() && self.since.since.is_none() {
+            return output::json_text(&json::render(summary)?);
+        }
+        let document = document(summary, &self.since)?;
+        output::json(&self.excerpt.of(Document::Report, document)?)
+    }
+
     fn form(&self) -> Form {
         let more = self.periods || self.all_cpus || self.list.is_some();
         Form::of(self.json, self.full || more)
     }
+}
+
+/// The report as JSON, with the entries since a moment.
+///
+/// # Errors
+/// The moment is a time of day that the run does not have.
+pub fn document(summary: &RunSummary, since: &SinceArgs) -> anyhow::Result<Value> {
+    let mut document = serde_json::from_str(&json::render(summary)?)?;
+    let start = summary.run.started_realtime_ns;
+    let end = start.saturating_add(summary.run.duration_ns.0);
+    if let Some(moment) = since.within(start, end)? {
+        excerpt::since(&mut document, moment);
+    }
+    Ok(document)
 }
 
 /// The form of a report.
@@ -244,9 +284,13 @@ pub fn print_run(path: &Path, manifest: RunManifest, form: Form) -> anyhow::Resu
     Ok(summary)
 }
 
-fn print_plainly(summary: RunSummary, style: Style, json: bool) -> anyhow::Result<RunSummary> {
-    match json {
-        true => output::json_text(&json::render(&summary)?)?,
+fn print_plainly(
+    args: &ReportArgs,
+    summary: RunSummary,
+    style: Style,
+) -> anyhow::Result<RunSummary> {
+    match args.json {
+        true => args.print_json(&summary)?,
         false => output::result(&text::render(&summary, style).terminal(style))?,
     }
     Ok(summary)

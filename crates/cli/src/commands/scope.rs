@@ -12,7 +12,7 @@ use jitterscope_store::{RunReader, StoreError, resolve};
 use jitterscope_tune::{Goal, RunCulprits, online_cpus};
 use jitterscope_view::{doubts_text, tuning};
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which CPUs and which run.
 #[derive(Args, Debug)]
@@ -39,6 +39,15 @@ pub struct Measured {
 }
 
 impl Scope {
+    /// These CPUs of this machine.
+    pub fn of(cpus: Option<CpuList>) -> Scope {
+        Scope {
+            cpus,
+            run: None,
+            root: None,
+        }
+    }
+
     /// The machine to look at.
     pub fn machine(&self) -> Machine {
         self.root.as_deref().map_or_else(Machine::host, Machine::at)
@@ -49,26 +58,10 @@ impl Scope {
     /// # Errors
     /// The run does not exist, cannot be read, or its verdicts on culprits do not hold.
     pub fn measured(&self, places: &Places) -> anyhow::Result<Option<Measured>> {
-        let Some(run) = &self.run else {
-            return Ok(None);
-        };
-        let reader = RunReader::open(&resolve(&places.runs()?, run)?)?;
-        let manifest = reader.manifest();
-        let doubts = manifest.doubts();
-        if !doubts.is_empty() {
-            let text = format!(
-                "run {} names no culprits to act upon: {}; record again",
-                manifest.id,
-                doubts_text(&doubts)
-            );
-            return Err(UnavailableError(text).into());
+        match &self.run {
+            None => Ok(None),
+            Some(run) => measured_by(&resolve(&places.runs()?, run)?).map(Some),
         }
-        let (run, cpus) = (manifest.id.to_string(), of_interest(manifest));
-        Ok(Some(Measured {
-            run,
-            culprits: culprits_of(&reader)?,
-            cpus,
-        }))
     }
 
     /// The CPUs, and the reason if the user did not name them.
@@ -102,6 +95,30 @@ impl Scope {
             }
         }
     }
+}
+
+/// The measurements of the run in a folder, and its CPUs.
+///
+/// # Errors
+/// The run cannot be read, or its verdicts on culprits do not hold.
+pub fn measured_by(path: &Path) -> anyhow::Result<Measured> {
+    let reader = RunReader::open(path)?;
+    let manifest = reader.manifest();
+    let doubts = manifest.doubts();
+    if !doubts.is_empty() {
+        let text = format!(
+            "run {} names no culprits to act upon: {}; record again",
+            manifest.id,
+            doubts_text(&doubts)
+        );
+        return Err(UnavailableError(text).into());
+    }
+    let (run, cpus) = (manifest.id.to_string(), of_interest(manifest));
+    Ok(Measured {
+        run,
+        culprits: culprits_of(&reader)?,
+        cpus,
+    })
 }
 
 /// The CPUs that a run was for, without an idle control.

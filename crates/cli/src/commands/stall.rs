@@ -2,7 +2,6 @@
 
 use crate::exit::UsageError;
 use crate::moment::Moment;
-use crate::output;
 use crate::redact::Redact;
 use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::periods::Effort;
@@ -11,9 +10,8 @@ use jitterscope_model::{
 };
 use jitterscope_recording::stall_timeline;
 use jitterscope_store::RunReader;
-use jitterscope_view::Style;
 use jitterscope_view::text::unproven;
-use jitterscope_view::timeline::{self, StallKind, TimelineView};
+use jitterscope_view::timeline::{StallKind, TimelineView};
 use jitterscope_view::{load_redacted, load_stall, load_worst, utc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,17 +28,31 @@ pub enum Which {
     At(Moment),
 }
 
-/// Prints the stall.
+/// A stall with all that is shown of it.
+pub struct Seen {
+    stall: WorstStall,
+    pub view: TimelineView,
+}
+
+impl Seen {
+    /// The stall for programs.
+    pub fn document(&self) -> StallAlone<'_> {
+        StallAlone {
+            schema_version: SCHEMA_VERSION,
+            stall: &self.stall,
+            victim: &self.view.victim,
+            frames: &self.view.rows,
+            order_lost: self.view.order_lost,
+            remarks: &self.view.remarks,
+        }
+    }
+}
+
+/// Looks for the stall.
 ///
 /// # Errors
-/// The run has no such stall, it cannot be read, or stdout is closed.
-pub fn print_stall(
-    path: &Path,
-    which: &Which,
-    as_json: bool,
-    redact: Redact,
-    style: Style,
-) -> anyhow::Result<()> {
+/// The run has no such stall, or it cannot be read.
+pub fn look(path: &Path, which: &Which, redact: Redact) -> anyhow::Result<Seen> {
     let run = RunReader::open(path)?;
     let (id, remark) = match which {
         Which::Id(id) => (Some(StallId(*id)), None),
@@ -109,18 +121,10 @@ pub fn print_stall(
         parts: worst.parts.clone(),
         remarks,
     };
-    if as_json {
-        output::json(&StallAlone {
-            schema_version: SCHEMA_VERSION,
-            stall: worst,
-            victim: &view.victim,
-            frames: &view.rows,
-            order_lost,
-            remarks: &view.remarks,
-        })
-    } else {
-        output::result(&timeline::render(&view, style))
-    }
+    Ok(Seen {
+        stall: worst.clone(),
+        view,
+    })
 }
 
 /// Whether the whole stall has this verdict.

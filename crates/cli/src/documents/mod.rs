@@ -1,5 +1,6 @@
 //! `docs/schema`: the form of each JSON document, derived from the types that are printed.
 
+mod forms;
 mod strict;
 
 use crate::commands;
@@ -60,6 +61,12 @@ fn documents() -> Vec<(&'static str, Value)> {
         (
             "doctor",
             is::<commands::doctor::Doctor>("doctor --json: what can be seen"),
+        ),
+        (
+            "excerpt",
+            is::<crate::excerpt::Excerpt>(
+                "--top, --fields, --cursor, and answers of mcp: a part of another document",
+            ),
         ),
         (
             "experiment",

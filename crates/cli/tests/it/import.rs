@@ -60,12 +60,12 @@ fn recorded(dir: &Path, options: &[&str]) -> Option<()> {
 }
 
 /// A thread that computes and sleeps in turns, and others that compute all the time, until it is dropped.
-struct Victim(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+pub struct Victim(Arc<AtomicBool>, Vec<JoinHandle<()>>);
 
-const VICTIM: &str = "import-victim";
+pub const VICTIM: &str = "import-victim";
 
 impl Victim {
-    fn start() -> Victim {
+    pub fn start() -> Victim {
         let stop = Arc::new(AtomicBool::new(false));
         let spin = |length| {
             let begun = Instant::now();
@@ -172,13 +172,13 @@ fn report_of(file: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn import(dir: &Path, file: &str, args: &[&str]) -> Output {
+pub fn import(dir: &Path, file: &str, args: &[&str]) -> Output {
     let file = dir.join(file);
     let given = ["import", file.to_str().unwrap()];
     jitterscope(&dir.join("runs"), &[&given, args].concat())
 }
 
-fn no_run(dir: &Path) -> bool {
+pub fn no_run(dir: &Path) -> bool {
     fs::read_dir(dir.join("runs")).map_or(true, |runs| runs.count() == 0)
 }
 
@@ -292,7 +292,10 @@ fn a_cpu_of_a_trace_cmd_recording_has_its_owner_and_what_took_it() {
 fn what_cannot_be_imported_ends_with_1_says_what_it_is_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     for (bytes, word) in [
-        (&b"PERFILE2 and so on"[..], "it is a perf.data"),
+        (
+            &b"PERFILE2 and so on"[..],
+            "this is a perf.data whose header is damaged",
+        ),
         (b"", "it is empty"),
         (
             b"\x17\x08\x44tracing6\0\x01\x08\0\0\x10\0",

@@ -93,6 +93,7 @@ fn warnings() -> Vec<Warning> {
         Warning::RenamedOften { threads: 1 },
         Warning::ImportCut { cpus: cpus() },
         Warning::ImportDisordered { pages: 2 },
+        Warning::ImportMoved { records: 3 },
         Warning::ImportLocalClock,
         Warning::ImportProcess { pid: 1 },
         Warning::UnrecordedSwitches {

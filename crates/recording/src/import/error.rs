@@ -2,6 +2,7 @@
 
 use jitterscope_model::{CpuSet, SinkError, visible};
 use jitterscope_source::ContextError;
+use jitterscope_source::perfdata::PerfDataError;
 use jitterscope_source::tracedat::TraceDatError;
 use jitterscope_store::StoreError;
 use std::io;
@@ -19,6 +20,18 @@ pub enum ImportError {
         path: PathBuf,
         source: TraceDatError,
     },
+    /// The file is a `perf.data` that we do not read.
+    #[error("{}: {source}", visible(&path.to_string_lossy()))]
+    PerfData {
+        path: PathBuf,
+        source: PerfDataError,
+    },
+    /// There is no file for the pages that are made of its records.
+    #[error(
+        "the folder {} takes no temporary file, which the records need: {source}. Name another one with --runs",
+        visible(&dir.to_string_lossy())
+    )]
+    Temporary { dir: PathBuf, source: io::Error },
     /// Its pages or its events are not described so that they can be decoded.
     #[error("this is {file}, but its records cannot be decoded: {source}")]
     Described { file: String, source: ContextError },
@@ -68,9 +81,9 @@ pub enum ImportError {
     /// Nothing shows who had a CPU.
     #[error(
         "this is {file}, and it has no record of sched:sched_switch, which shows who had a CPU. Record again with it: \
-         trace-cmd record -e sched -e irq -e irq_vectors -e timer -e workqueue"
+         {how}"
     )]
-    NoSwitches { file: String },
+    NoSwitches { file: String, how: &'static str },
     /// No thread of the name or id is in it.
     #[error("this is {file}, and {who} is in none of its records. {offers}")]
     NotThere {

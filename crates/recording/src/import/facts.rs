@@ -107,7 +107,7 @@ impl Facts {
             clock: opened.clock.kind,
             imported: Imported {
                 file: opened.name.clone(),
-                format: Imported::TRACE_DAT.into(),
+                format: opened.dat.format.into(),
                 format_version: opened.dat.version,
                 program,
                 clock: opened.clock.name.clone(),
@@ -149,9 +149,17 @@ impl Facts {
         let start = self.clock_start;
         let sources = self.sources(opened, source);
         let mut warnings: Vec<Warning> = crate::after::of_sources(&sources).into_iter().collect();
-        let cut = source.incomplete();
+        let mut cut = source.incomplete();
+        if opened.is_cut {
+            cut = opened.streams.iter().map(|stream| stream.cpu).collect();
+        }
         if !cut.is_empty() {
             warnings.push(Warning::ImportCut { cpus: cut });
+        }
+        if opened.moved > 0 {
+            warnings.push(Warning::ImportMoved {
+                records: opened.moved,
+            });
         }
         if source.disordered > 0 {
             warnings.push(Warning::ImportDisordered {
@@ -162,7 +170,7 @@ impl Facts {
             warnings.push(Warning::ImportLocalClock);
         }
         warnings.extend(results.warnings);
-        let unread_records = source.unread();
+        let unread_records = source.unread().saturating_add(opened.without_bytes);
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),

@@ -1,4 +1,4 @@
-//! Imports what another tool recorded: a `trace.dat` becomes an ordinary run.
+//! Imports what another tool recorded: a `trace.dat` or a `perf.data` becomes an ordinary run.
 //!
 //! The file's pages are a [`Source`] ([`pages`]): turn by turn, in order of time, in bounded memory. The same stages as
 //! in a recording make stalls of them, and the run keeps pages and setup, so that a replay takes the same steps. The
@@ -26,7 +26,7 @@ use jitterscope_model::{Row, RunManifest, SetupStep, Sink, Source, SourceTurn, T
 use jitterscope_source::TraceContext;
 use jitterscope_source::tracedat::ReadAt;
 use jitterscope_store::{Room, RunWriter, StoreSink};
-use opened::Opened;
+use opened::{Foreign, Opened};
 use pages::{Begun, FilePages};
 use shares::described;
 use std::path::PathBuf;
@@ -51,7 +51,11 @@ pub fn import(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Imported, ImportError> {
-    import_opened(Opened::open(settings)?, settings, stop, observer)
+    let file = Foreign::open(settings)?;
+    match file.is_perf_data()? {
+        true => import_opened(file.perf_data(settings, stop)?, settings, stop, observer),
+        false => import_opened(file.trace_dat(settings)?, settings, stop, observer),
+    }
 }
 
 fn import_opened<R: ReadAt>(

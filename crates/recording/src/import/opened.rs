@@ -6,12 +6,16 @@ use jitterscope_model::{
     ClockKind, CpuId, CpuSet, Imported, RateSource, TickRate, Ticks, TraceRole, visible,
 };
 use jitterscope_source::format::EventFormat;
+use jitterscope_source::perfdata::{self, PageStore, PerfDataError};
 use jitterscope_source::tracedat::{
     Buffer, CpuData, CpuPages, ReadAt, TraceDat, TraceDatError, least_memory,
 };
 use jitterscope_source::{FormatText, Page, PageLayout, Symbols, SymbolsError, TraceContext};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What all CPUs' pages may hold in memory at a time, bytes: shared by them, and what damaged tables may claim at most.
@@ -51,11 +55,24 @@ pub(super) struct Opened<R = File> {
     pub(super) name: String,
     /// The last change of the file, nanoseconds since the epoch.
     pub(super) changed_ns: u64,
+    /// Whether its records end too early on all CPUs.
+    pub(super) is_cut: bool,
+    /// Records that have the time of the one before, because they are out of order.
+    pub(super) moved: u64,
+    /// Samples without the bytes of an event.
+    pub(super) without_bytes: u64,
 }
 
-impl Opened {
+/// A file before anything of it is read.
+pub(super) struct Foreign {
+    file: File,
+    name: String,
+    changed_ns: u64,
+}
+
+impl Foreign {
     /// Opens a file.
-    pub(super) fn open(settings: &ImportSettings) -> Result<Opened, ImportError> {
+    pub(super) fn open(settings: &ImportSettings) -> Result<Foreign, ImportError> {
         let path = &settings.file;
         let at_path = |source| ImportError::File {
             path: path.clone(),
@@ -74,7 +91,75 @@ impl Opened {
             .map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0));
         let name = path.file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
-        Opened::of(file, name, changed_ns, settings)
+        Ok(Foreign {
+            file,
+            name,
+            changed_ns,
+        })
+    }
+
+    /// Whether perf wrote it.
+    pub(super) fn is_perf_data(&self) -> io::Result<bool> {
+        let mut magic = [0; 8];
+        self.file.read_at(0, &mut magic)?;
+        Ok([perfdata::MAGIC, perfdata::MAGIC_BIG_ENDIAN].contains(&&magic))
+    }
+
+    /// The file as a `trace.dat`.
+    pub(super) fn trace_dat(self, settings: &ImportSettings) -> Result<Opened, ImportError> {
+        Opened::of(self.file, self.name, self.changed_ns, settings)
+    }
+
+    /// The file as a `perf.data`. Its records are written into an unnamed file in the folder of runs.
+    pub(super) fn perf_data(
+        self,
+        settings: &ImportSettings,
+        stop: &AtomicBool,
+    ) -> Result<Opened<PageStore>, ImportError> {
+        let pages = unnamed(&settings.runs_dir)?;
+        let read = perfdata::open(&self.file, pages, stop).map_err(|source| match source {
+            PerfDataError::Io(source) => ImportError::Read(source),
+            PerfDataError::Stopped => ImportError::Interrupted,
+            source => ImportError::PerfData {
+                path: settings.file.clone(),
+                source,
+            },
+        })?;
+        let opened = Opened::of_dat(read.dat, self.name, self.changed_ns, settings)?;
+        Ok(Opened {
+            is_cut: read.cut,
+            moved: read.disordered,
+            without_bytes: read.without_bytes,
+            ..opened
+        })
+    }
+}
+
+/// A file without a name: it is gone however the program ends.
+fn unnamed(dir: &Path) -> Result<File, ImportError> {
+    let refused = |source| ImportError::Temporary {
+        dir: dir.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(dir).map_err(refused)?;
+    // Nobody else may have prepared the file, so a name that exists is not used.
+    let mut tries = 0u32;
+    loop {
+        let path = dir.join(format!(".import-{}-{tries}", std::process::id()));
+        let made = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        match made {
+            Ok(file) => {
+                std::fs::remove_file(&path).map_err(refused)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,
+            Err(error) => return Err(refused(error)),
+        }
     }
 }
 
@@ -92,6 +177,15 @@ impl<R: ReadAt> Opened<R> {
                 source,
             },
         })?;
+        Opened::of_dat(dat, name, changed_ns, settings)
+    }
+
+    fn of_dat(
+        dat: TraceDat<R>,
+        name: String,
+        changed_ns: u64,
+        settings: &ImportSettings,
+    ) -> Result<Opened<R>, ImportError> {
         let file = recognised(&dat);
         let layout =
             PageLayout::parse(&dat.header_page).map_err(|source| ImportError::Described {
@@ -132,7 +226,20 @@ impl<R: ReadAt> Opened<R> {
             streams,
             name,
             changed_ns,
+            is_cut: false,
+            moved: 0,
+            without_bytes: 0,
         })
+    }
+
+    /// How to record a file of this format.
+    pub(super) fn how(&self) -> &'static str {
+        match self.dat.format {
+            Imported::PERF_DATA => {
+                "perf record -a -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:*,timer:*,workqueue:*'"
+            }
+            _ => "trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue",
+        }
     }
 
     /// Takes the kernel's functions out of it.
@@ -211,11 +318,12 @@ impl<R: ReadAt> Opened<R> {
 fn recognised<R>(dat: &TraceDat<R>) -> String {
     match &dat.options.program {
         Some(program) => format!(
-            "a trace.dat of version {}, written by {}",
+            "a {} of version {}, written by {}",
+            dat.format,
             dat.version,
             program_of(program)
         ),
-        None => format!("a trace.dat of version {}", dat.version),
+        None => format!("a {} of version {}", dat.format, dat.version),
     }
 }
 
@@ -315,6 +423,11 @@ fn clock<R>(
         clock: visible(&name).chars().take(32).collect(),
         advice,
     };
+    if dat.format == Imported::PERF_DATA {
+        return Err(refused(
+            "it may go back. Record with another one: perf record -k CLOCK_MONOTONIC",
+        ));
+    }
     if name != Imported::TSC_CLOCK {
         return Err(refused(
             "it is not known how long its ticks are. Record with another one: trace-cmd record -C mono",

@@ -63,6 +63,7 @@ pub(super) fn plan<R: ReadAt>(
     if !context.formats.iter().any(has) {
         return Err(ImportError::NoSwitches {
             file: opened.recognised(),
+            how: opened.how(),
         });
     }
     match &settings.victim {
@@ -346,7 +347,8 @@ impl Plan {
     ) -> Result<(), ImportError> {
         let file = opened.recognised();
         if source.seen().get(SWITCH).is_none_or(|count| *count == 0) {
-            return Err(ImportError::NoSwitches { file });
+            let how = opened.how();
+            return Err(ImportError::NoSwitches { file, how });
         }
         let seen = |of: &ThreadAccount| of.running_ns + of.waiting_ns + of.blocked_ns > Nanos::ZERO;
         let there = match self {

@@ -125,7 +125,7 @@ fn data_line(line: &str) -> Option<(usize, usize)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 

@@ -16,9 +16,11 @@
 
 mod layout;
 mod page;
+mod page_writer;
 
 pub use layout::{LayoutError, PageLayout};
 pub use page::{Page, PageError, PageLoss, PageRecords, Records};
+pub use page_writer::PageWriter;
 
 /// One undecoded event of the ring buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

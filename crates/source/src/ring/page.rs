@@ -6,14 +6,14 @@ use jitterscope_model::Ticks;
 /// Low bits of the commit field: the length of the records in bytes.
 const COMMIT_LENGTH: u64 = (1 << 27) - 1;
 /// Commit bit: events were lost between the previous page and this one.
-const COMMIT_LOST: u64 = 1 << 31;
+pub(super) const COMMIT_LOST: u64 = 1 << 31;
 /// Commit bit: the number of lost events is stored right after the records.
-const COMMIT_LOST_STORED: u64 = 1 << 30;
+pub(super) const COMMIT_LOST_STORED: u64 = 1 << 30;
 
 const TYPE_PADDING: u32 = 29;
-const TYPE_TIME_EXTEND: u32 = 30;
+pub(super) const TYPE_TIME_EXTEND: u32 = 30;
 const TYPE_ABSOLUTE: u32 = 31;
-const DELTA_BITS: u32 = 27;
+pub(super) const DELTA_BITS: u32 = 27;
 /// Approximate size of an event with its word, in bytes.
 const USUAL_EVENT: usize = 32;
 /// The bits of a time that an absolute record does not contain.

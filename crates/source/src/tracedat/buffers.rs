@@ -37,6 +37,24 @@ pub struct CpuData {
     pub size: u64,
 }
 
+impl CpuData {
+    /// A CPU's pages at a place of the file, bytes.
+    pub(crate) fn new(cpu: CpuId, at: u64, size: u64) -> CpuData {
+        CpuData { cpu, at, size }
+    }
+}
+
+impl Buffer {
+    /// The only buffer of a file, of uncompressed pages.
+    pub(crate) fn of_pages(page_size: u32, cpus: Vec<CpuData>) -> Buffer {
+        Buffer {
+            page_size,
+            cpus,
+            ..Buffer::default()
+        }
+    }
+}
+
 /// The table of version 6, after its mark.
 pub(super) fn table(
     from: &mut Cursor<'_>,

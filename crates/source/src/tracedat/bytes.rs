@@ -77,9 +77,9 @@ impl<R: ReadAt + ?Sized> ReadAt for &R {
 }
 
 /// Reads numbers and texts one after another.
-pub(super) struct Cursor<'f> {
+pub(crate) struct Cursor<'f> {
     file: &'f dyn ReadAt,
-    pub(super) at: u64,
+    pub(crate) at: u64,
     end: u64,
     /// What is read, for errors.
     what: &'static str,
@@ -87,7 +87,7 @@ pub(super) struct Cursor<'f> {
 
 impl<'f> Cursor<'f> {
     /// From `at` to the end of the file.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: &'f dyn ReadAt,
         at: u64,
         what: &'static str,
@@ -101,12 +101,24 @@ impl<'f> Cursor<'f> {
         })
     }
 
+    /// Over `size` bytes from `at`, or to the end of the file.
+    pub(crate) fn within(
+        file: &'f dyn ReadAt,
+        at: u64,
+        size: u64,
+        what: &'static str,
+    ) -> Result<Cursor<'f>, TraceDatError> {
+        let mut own = Cursor::new(file, at, what)?;
+        own.end = own.end.min(at.saturating_add(size));
+        Ok(own)
+    }
+
     /// Names what follows.
-    pub(super) fn next(&mut self, what: &'static str) {
+    pub(crate) fn next(&mut self, what: &'static str) {
         self.what = what;
     }
 
-    pub(super) fn damaged(&self, why: &'static str) -> TraceDatError {
+    pub(crate) fn damaged(&self, why: &'static str) -> TraceDatError {
         TraceDatError::Damaged {
             what: self.what,
             why,
@@ -117,7 +129,7 @@ impl<'f> Cursor<'f> {
         TraceDatError::Ends { what: self.what }
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], TraceDatError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], TraceDatError> {
         let mut bytes = [0; N];
         if self.file.read_at(self.at, &mut bytes)? < N {
             return Err(self.ends());
@@ -126,24 +138,24 @@ impl<'f> Cursor<'f> {
         Ok(bytes)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, TraceDatError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, TraceDatError> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, TraceDatError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, TraceDatError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, TraceDatError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, TraceDatError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, TraceDatError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, TraceDatError> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// Passes over `length` bytes. Returns where they begin.
-    pub(super) fn skip(&mut self, length: u64) -> Result<u64, TraceDatError> {
+    pub(crate) fn skip(&mut self, length: u64) -> Result<u64, TraceDatError> {
         let from = self.at;
         match from.checked_add(length) {
             Some(to) if to <= self.end => self.at = to,
@@ -153,7 +165,7 @@ impl<'f> Cursor<'f> {
     }
 
     /// Reads `length` bytes; more than `most` of them cannot be.
-    pub(super) fn bytes(&mut self, length: u64, most: usize) -> Result<Vec<u8>, TraceDatError> {
+    pub(crate) fn bytes(&mut self, length: u64, most: usize) -> Result<Vec<u8>, TraceDatError> {
         let from = self.skip(length)?;
         let length = usize::try_from(length)
             .ok()
@@ -167,7 +179,7 @@ impl<'f> Cursor<'f> {
     }
 
     /// A text of at most `most` bytes that a NUL ends.
-    pub(super) fn text(&mut self, most: usize) -> Result<String, TraceDatError> {
+    pub(crate) fn text(&mut self, most: usize) -> Result<String, TraceDatError> {
         let mut bytes = vec![0; most.saturating_add(1)];
         let read = self.file.read_at(self.at, &mut bytes)?;
         let Some(end) = bytes[..read].iter().position(|byte| *byte == 0) else {
@@ -181,7 +193,7 @@ impl<'f> Cursor<'f> {
     }
 
     /// These bytes must follow.
-    pub(super) fn expect<const N: usize>(&mut self, mark: &[u8; N]) -> Result<(), TraceDatError> {
+    pub(crate) fn expect<const N: usize>(&mut self, mark: &[u8; N]) -> Result<(), TraceDatError> {
         match self.array::<N>()? == *mark {
             true => Ok(()),
             false => Err(self.damaged("its mark is missing")),
@@ -190,7 +202,7 @@ impl<'f> Cursor<'f> {
 }
 
 /// A text in the file: the bytes up to a NUL, as far as they are readable.
-pub(super) fn text_of(bytes: &[u8]) -> String {
+pub(crate) fn text_of(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     let text = &bytes[..end.unwrap_or(bytes.len())];
     String::from_utf8_lossy(text).trim().to_owned()

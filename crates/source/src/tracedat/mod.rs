@@ -16,28 +16,32 @@ mod initial;
 mod options;
 mod pages;
 mod sections;
+mod tracing;
 
 pub use buffers::{Buffer, CpuData};
 pub use bytes::ReadAt;
+pub(crate) use bytes::{Cursor, text_of};
 pub use compressed::Compression;
 pub use error::TraceDatError;
 pub use events::missing;
 pub use options::{Options, TscScale};
 pub use pages::{CpuPages, least_memory};
+pub(crate) use tracing::Tracing;
 
 use crate::context::FormatText;
 use crate::symbols::{Symbols, SymbolsError};
 use buffers::{of_option, table};
-use bytes::{Cursor, text_of};
 use initial::Initial;
-use jitterscope_model::Comm;
+use jitterscope_model::{Comm, Imported};
 use sections::Section;
 use std::io;
 
 /// An open file, with what it says of its pages.
 pub struct TraceDat<R> {
     file: R,
-    /// 6 or 7.
+    /// The format of the file, as [`Imported`] names it.
+    pub format: &'static str,
+    /// The version of that format.
     pub version: u32,
     pub compression: Compression,
     /// Text of `events/header_page`.
@@ -77,6 +81,7 @@ impl<R: ReadAt> TraceDat<R> {
             return Err(TraceDatError::Text);
         }
         Ok(TraceDat {
+            format: Imported::TRACE_DAT,
             version: initial.version,
             compression: initial.compression,
             header_page,
@@ -87,6 +92,27 @@ impl<R: ReadAt> TraceDat<R> {
             buffers,
             file,
         })
+    }
+
+    /// Pages made of the records of a `perf.data`, which `file` holds uncompressed, and what that says of them.
+    pub(crate) fn of_pages(
+        file: R,
+        tracing: Tracing,
+        options: Options,
+        buffer: Buffer,
+    ) -> TraceDat<R> {
+        TraceDat {
+            file,
+            format: Imported::PERF_DATA,
+            version: 2,
+            compression: Compression::None,
+            header_page: tracing.header_page,
+            formats: tracing.formats,
+            functions: tracing.functions,
+            threads: tracing.threads,
+            options,
+            buffers: vec![buffer],
+        }
     }
 
     /// The last page of a CPU that can be read.

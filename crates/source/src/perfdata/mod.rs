@@ -1,0 +1,107 @@
+//! `perf.data`, the file of perf: its tracepoints, as the pages of a ring buffer.
+//!
+//! A sample of a tracepoint holds the same bytes as the kernel's own buffer does, and the file describes them as a
+//! `trace.dat` does. So the samples are put into pages of our own, CPU by CPU and in order of time, and all further
+//! stages are those of a `trace.dat`. The pages are in a file that the caller provides: memory does not grow with the
+//! trace.
+//!
+//! The file is foreign: every length in it is checked against the file and against a limit. The crate `linux-perf-data`
+//! is not used: it reserves memory by lengths of the file, and does not read a file whose last descriptions are cut off.
+
+mod error;
+mod header;
+mod pages;
+mod records;
+mod sample;
+mod sorted;
+
+pub use error::PerfDataError;
+pub use pages::PageStore;
+
+use crate::ring::PageLayout;
+use crate::tracedat::{ReadAt, TraceDat};
+use header::Header;
+use jitterscope_model::Comm;
+use records::{Found, Records};
+use sorted::{Sorted, What};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The first bytes of a file.
+pub const MAGIC: &[u8; 8] = b"PERFILE2";
+/// The same on a big-endian machine.
+pub const MAGIC_BIG_ENDIAN: &[u8; 8] = b"2ELIFREP";
+/// Names of threads that are kept.
+const MOST_THREADS: usize = 1 << 16;
+/// How many records are read between two looks at `stop`.
+const LOOK: u32 = 1 << 12;
+
+/// What a file holds.
+pub struct PerfData {
+    /// Its pages, with what it says of them.
+    pub dat: TraceDat<PageStore>,
+    /// Whether its records end before its header says so.
+    pub cut: bool,
+    /// Records that are later in the file than they may be; each has the time of the one before it.
+    pub disordered: u64,
+    /// Samples without the bytes of a tracepoint.
+    pub without_bytes: u64,
+}
+
+/// Reads a file, and writes its records into `pages`.
+///
+/// # Errors
+/// It is not a `perf.data` that we read, its descriptions are cut off or damaged, or its samples lack what places them;
+/// `pages` cannot be written; `stop` became true.
+pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfData, PerfDataError> {
+    let header = Header::read(file)?;
+    let layout = PageLayout::parse(&header.header_page)?;
+    let mut store = PageStore::new(pages, layout);
+    let mut sorted = Sorted::default();
+    let mut threads = BTreeMap::new();
+    let mut records = Records::new(file, &header);
+    let (mut without_bytes, mut lost, mut read) = (0u64, 0u64, 0u32);
+    while let Some(found) = records.next()? {
+        read = read.wrapping_add(1);
+        if read.is_multiple_of(LOOK) && stop.load(Ordering::Relaxed) {
+            return Err(PerfDataError::Stopped);
+        }
+        match found {
+            Found::Sample(sample) => {
+                let bytes = What::Record(sample.bytes.into());
+                sorted.put(sample.time, sample.cpu, bytes);
+            }
+            Found::Round => sorted.round(&mut |time, cpu, what| store.take(time, cpu, what))?,
+            Found::Lost { at, count } => {
+                lost = lost.saturating_add(count);
+                if let Some((time, cpu)) = at {
+                    sorted.put(time, cpu, What::Lost(count));
+                }
+            }
+            Found::Name { tid, comm } => {
+                if threads.len() < MOST_THREADS || threads.contains_key(&tid) {
+                    threads.insert(tid, comm);
+                }
+            }
+            Found::NoBytes => without_bytes += 1,
+        }
+        if sorted.is_full() {
+            sorted.half(&mut |time, cpu, what| store.take(time, cpu, what))?;
+        }
+    }
+    sorted.all(&mut |time, cpu, what| store.take(time, cpu, what))?;
+    let disordered = store.disordered;
+    let buffer = store.finish()?;
+    let cut = records.is_cut();
+    let threads: Vec<(i32, Comm)> = threads.into_iter().collect();
+    Ok(PerfData {
+        dat: header.into_dat(store, buffer, threads, lost),
+        cut,
+        disordered,
+        without_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests;
