@@ -1,5 +1,6 @@
 //! `docs/schema`: the form of each JSON document, derived from the types that are printed.
 
+mod shown;
 mod strict;
 
 use crate::commands;
