@@ -33,12 +33,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut since: Option<Ticks> = None;
             while let Some(page) = pages.peek()? {
                 let info = decoder.page(data.cpu, page, |event| {
-                    if let EventKind::SchedSwitch { prev, .. } = &event.kind {
-                        if let Some(since) = since.replace(event.time) {
-                            let thread = had.entry(prev.tid).or_default();
-                            thread.0 = prev.comm.to_string();
-                            thread.1 += event.time.since(since).0;
-                        }
+                    if let EventKind::SchedSwitch { prev, .. } = &event.kind
+                        && let Some(since) = since.replace(event.time)
+                    {
+                        let thread = had.entry(prev.tid).or_default();
+                        thread.0 = prev.comm.to_string();
+                        thread.1 += event.time.since(since).0;
                     }
                 })?;
                 // Who ran in between is not known.
