@@ -39,14 +39,16 @@ session() {
     event 2 "# jitterscope $*"
     output=$("$js" "$@" 2>&1) || true
     event 1 "$output"
-    event 3 ""
+    # Time to read it.
+    event 9 ""
 }
 
 printf '{"version": 2, "width": 80, "height": 24, "title": "jitterscope: a first session"}\n' >"$cast.new"
 session doctor
 session record -d 5s --label BEFORE
-session tune plan --only wq-unbound,vmstat,softlockup --cpus 1
-session tune apply --yes --only wq-unbound,vmstat,softlockup --cpus 1
+session report --worst 1
+session tune plan --run BEFORE
+session tune apply --yes --only cpuset-part,systemd-aff,kthread-aff --cpus 1
 session record -d 5s --label AFTER
 session diff BEFORE AFTER
 session tune rollback --yes

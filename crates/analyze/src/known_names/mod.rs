@@ -128,6 +128,33 @@ impl KnownName {
     }
 }
 
+/// All listed names of such bearers, in the order of their lists. Of kernel threads, those of a list of beginnings end
+/// with anything.
+#[must_use]
+pub fn known_names(of: NameOf) -> Vec<KnownName> {
+    let lists: &[NameList] = match of {
+        NameOf::Thread => &[
+            NameList::Threads,
+            NameList::ThreadPrefixes,
+            NameList::Daemons,
+        ],
+        NameOf::Work => &[NameList::Work],
+        NameOf::Timer => &[NameList::Timers],
+        NameOf::Softirq => &[NameList::Softirqs],
+        NameOf::Call => &[NameList::Calls],
+        NameOf::Interrupt => &[NameList::Vectors],
+        NameOf::Fault => &[NameList::Faults],
+        NameOf::Nmi => &[NameList::Nmis],
+        NameOf::Itself => &[],
+    };
+    let named = |list: &NameList| {
+        let list = *list;
+        let entries = list.table().iter();
+        entries.map(move |(name, does)| KnownName { list, name, does })
+    };
+    lists.iter().flat_map(named).collect()
+}
+
 /// Identifies the idle task by its id and kernel threads by their flags, where those were read: a user can choose any
 /// name.
 fn of_thread(task: &Task) -> Option<KnownName> {

@@ -1,6 +1,7 @@
 //! `docs/schema`: the form of each JSON document, derived from the types that are printed.
 
 mod forms;
+mod shown;
 mod strict;
 
 use crate::commands;

@@ -16,7 +16,7 @@ const PACKAGES: [&str; 4] = [
     "pyarrow==26.0.1",
 ];
 
-fn tools() -> Option<PathBuf> {
+pub fn tools() -> Option<PathBuf> {
     python(Path::new(env!("CARGO_TARGET_TMPDIR")), &PACKAGES)
 }
 
@@ -99,7 +99,7 @@ fn the_questions_of_the_page_have_its_answers_in_three_libraries() {
     let questions = questions(&text);
     assert_eq!(questions.len(), 20);
     let dir = tempfile::tempdir().unwrap();
-    let folder = readme::copied(dir.path());
+    let folder = readme::copied(dir.path(), readme::RUN);
     let mut libraries = 0;
     for Question {
         sql,
@@ -142,7 +142,7 @@ fn the_questions_of_the_page_have_its_answers_in_three_libraries() {
 fn a_query_prints_every_row_in_each_format_and_fails_as_duckdb_does() {
     let Some(tools) = tools() else { return };
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     let sql = "select stall_id from stalls";
     let csv = answer(dir.path(), &tools, readme::RUN, sql, "csv");
     assert_eq!(csv.lines().count(), 34_594);
@@ -167,7 +167,7 @@ fn a_query_prints_every_row_in_each_format_and_fails_as_duckdb_does() {
 #[test]
 fn without_duckdb_a_query_says_how_to_get_it() {
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     let args = [readme::RUN, "select 1"].map(OsStr::new);
     let output = query(dir.path(), dir.path(), &args);
     assert_eq!(output.status.code(), Some(1));
@@ -183,7 +183,7 @@ fn the_views_of_a_run_that_somebody_else_made_are_not_executed() {
     let dir = tempfile::tempdir().unwrap();
     let runs = dir.path().join("it's a folder");
     fs::create_dir(&runs).unwrap();
-    let run = readme::copied(&runs);
+    let run = readme::copied(&runs, readme::RUN);
     let created = dir.path().join("created");
     fs::write(
         run.join("views.sql"),

@@ -1,4 +1,5 @@
-//! README's example: the report of a stored run beside this test, without its raw trace.
+//! README's example: the report of a stored run beside this test. `shown.rs` uses the other runs there. Most are without
+//! their raw traces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,26 +38,36 @@ fn printed(runs: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The folder of a copy of the run.
-pub fn copied(runs: &Path) -> PathBuf {
+/// The folder of a copy of a run that the documents show.
+pub fn copied(runs: &Path, id: &str) -> PathBuf {
     let kept = std::fs::read_dir(here().join("tests/readme"))
         .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
+        .map(|entry| entry.unwrap())
+        .find(|entry| entry.file_name().to_string_lossy().ends_with(id))
+        .unwrap_or_else(|| panic!("tests/readme has no run {id}"));
     let copy = runs.join(kept.file_name());
-    std::fs::create_dir(&copy).unwrap();
-    for file in std::fs::read_dir(kept.path()).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), copy.join(file.file_name())).unwrap();
-    }
+    copy_folder(&kept.path(), &copy);
     copy
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = entry
+            .map(|entry| (entry.path(), to.join(entry.file_name())))
+            .unwrap();
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(from, to).unwrap();
+        }
+    }
 }
 
 #[test]
 fn readme_shows_what_a_report_prints() {
     let dir = tempfile::tempdir().unwrap();
-    copied(dir.path());
+    copied(dir.path(), RUN);
     let (shown, printed) = (shown(), printed(dir.path()));
     // The advice depends on the machine that reads the run.
     let advice = format!("      jitterscope tune plan --run {RUN} ");

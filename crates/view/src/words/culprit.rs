@@ -120,7 +120,10 @@ pub(crate) fn explain(subject: &Subject) -> &'static str {
         Subject::Verdict(verdict, _) => verdicts::explanation(*verdict),
         named => KnownName::of(named).map(|known| known.does),
     };
-    known.unwrap_or_else(|| of_kind(subject))
+    known.unwrap_or_else(|| match subject {
+        Subject::Work(work) if work.function.is_none() => "a kernel worker whose work was not seen",
+        _ => of_kind(subject.kind()),
+    })
 }
 
 /// An explanation of a table row, in a phrase: the recorder's own threads are identified by id.
@@ -134,12 +137,9 @@ pub(crate) fn row_explanation(row: &CulpritRow) -> String {
 }
 
 /// The common explanation of a kind.
-fn of_kind(subject: &Subject) -> &'static str {
-    match subject.kind() {
+pub(crate) fn of_kind(kind: CulpritKind) -> &'static str {
+    match kind {
         CulpritKind::Thread => "another thread that ran on the CPU",
-        CulpritKind::Kworker if matches!(subject, Subject::Work(work) if work.function.is_none()) => {
-            "a kernel worker whose work was not seen"
-        }
         CulpritKind::Kworker => "deferred kernel work",
         CulpritKind::Irq => "a device's interrupt handler",
         CulpritKind::Timer => "a kernel timer function",
@@ -386,7 +386,7 @@ mod tests {
         ] {
             let phrase = explain(&subject);
             assert!(phrase.contains(word), "{subject:?}: {phrase}");
-            assert_ne!(phrase, of_kind(&subject), "{subject:?}");
+            assert_ne!(phrase, of_kind(subject.kind()), "{subject:?}");
         }
     }
 

@@ -8,10 +8,10 @@ mod timeline;
 mod verdicts;
 
 pub(crate) use culprit::{
-    detail, explain, in_common, kind_and_name, name, phase_and_name, row_detail, row_explanation,
-    row_further_detail,
+    detail, explain, in_common, kind_and_name, name, of_kind, phase_and_name, row_detail,
+    row_explanation, row_further_detail,
 };
 pub(crate) use probe::probe;
 pub(crate) use sender::{ENDED, sender_name, sender_verb, sent_from};
 pub(crate) use timeline::timeline_item;
-pub(crate) use verdicts::possibilities;
+pub(crate) use verdicts::{meaning, possibilities};

@@ -66,6 +66,11 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
     })
 }
 
+/// The meaning of a verdict beside its name, for every verdict.
+pub(crate) fn meaning(verdict: Verdict) -> &'static str {
+    explanation(verdict).unwrap_or_else(|| beside_name(verdict))
+}
+
 /// The text of a verdict beside its name.
 pub(super) fn beside_name(verdict: Verdict) -> &'static str {
     match verdict {

@@ -8,6 +8,7 @@ mod pictured;
 mod agreement;
 mod beside;
 mod brief;
+mod culprits;
 mod golden;
 mod knobs;
 mod many_cpus;
