@@ -30,7 +30,7 @@ fn part(runs: &Path, args: &[&str]) -> Value {
 #[test]
 fn a_part_of_a_report_is_what_the_whole_report_says() {
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     let report = ["report", readme::RUN, "--json"];
     let whole = run(dir.path(), &report);
     let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
@@ -90,7 +90,7 @@ fn a_part_of_a_report_is_what_the_whole_report_says() {
 #[test]
 fn a_list_in_part_begins_with_the_newest_run() {
     let dir = tempfile::tempdir().unwrap();
-    let first = readme::copied(dir.path());
+    let first = readme::copied(dir.path(), readme::RUN);
     let second = dir.path().join("20261122T161346Z-spin-c8z5j9");
     std::fs::create_dir(&second).unwrap();
     for file in std::fs::read_dir(&first).unwrap() {
@@ -121,7 +121,7 @@ fn a_list_in_part_begins_with_the_newest_run() {
 #[test]
 fn wrong_parts_are_wrong_arguments() {
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     for (args, says) in [
         (
             &["report", readme::RUN, "--json", "--fields", "wrost"][..],

@@ -19,7 +19,7 @@ const TOOLS: [&str; 7] = [
 
 /// The largest stored runs: one of each kind.
 fn runs(dir: &Path) -> Vec<String> {
-    readme::copied(dir);
+    readme::copied(dir, readme::RUN);
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures");
     let mut kinds = vec![readme::RUN.to_owned()];
     for entry in fs::read_dir(fixtures).unwrap() {
@@ -130,7 +130,7 @@ fn every_answer_is_below_ten_thousand_tokens() {
 #[test]
 fn cursors_lead_through_the_whole_report() {
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
         .args([
             "--runs",
@@ -180,7 +180,7 @@ fn no_run_outside_of_the_folder_is_read_unless_the_user_named_it() {
     fs::create_dir(&store).unwrap();
     let outside = dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
-    let run = readme::copied(&outside);
+    let run = readme::copied(&outside, readme::RUN);
     let full = run.to_str().unwrap();
     let name = run.file_name().unwrap().to_str().unwrap();
     let relative = format!("../outside/{name}");
@@ -218,7 +218,7 @@ fn no_run_outside_of_the_folder_is_read_unless_the_user_named_it() {
 #[test]
 fn what_is_asked_wrongly_is_answered_in_words() {
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     let run = readme::RUN;
     for (tool, arguments, says) in [
         ("report", json!({}), "missing field `run`"),
@@ -319,7 +319,7 @@ fn the_protocols_own_client_reads_the_tools_and_their_answers() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    readme::copied(dir.path());
+    readme::copied(dir.path(), readme::RUN);
     let calls = json!([
         ["list", {}],
         ["report", {"run": "latest"}],
