@@ -169,6 +169,15 @@ impl Guest {
         self.qemu(&["-drive", &drive])
     }
 
+    /// Boots the systemd of a disk, whose unit runs the command.
+    pub fn systemd(self, disk: &Path) -> Guest {
+        self.disk(disk)
+            .qemu(&["-device", "virtio-blk-pci,drive=disk"])
+            .append(
+                "lab.systemd systemd.unit=lab.target systemd.getty_auto=no systemd.firstboot=no",
+            )
+    }
+
     /// The kernel's command line.
     pub fn command_line(&self) -> String {
         let named = self.append.split_whitespace().any(|word| {

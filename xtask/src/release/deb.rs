@@ -1,6 +1,6 @@
 //! The Debian package: the tree of the layout, with Debian's own documents and checksums.
 
-use super::layout::{DOC, Unpacked, compress, files};
+use super::layout::{DOC, SETTINGS, Unpacked, compress, files};
 use crate::dist::{Machine, archive};
 use crate::shell;
 use anyhow::{Context, ensure};
@@ -10,6 +10,9 @@ use std::process::Command;
 
 /// Who answers for the package. The project has no mail address yet, and `.invalid` can never be another's.
 const MAINTAINER: &str = "The jitterscope developers <packages@jitterscope.invalid>";
+
+/// The scripts that dpkg runs: when the package is removed, the agent does not go on without its program.
+const SCRIPTS: [&str; 2] = ["prerm", "postrm"];
 
 /// Makes `jitterscope_VERSION-REVISION_ARCH.deb`.
 pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow::Result<PathBuf> {
@@ -28,6 +31,11 @@ pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow
     fs::create_dir(&control)?;
     fs::write(control.join("md5sums"), sums)?;
     fs::write(control.join("control"), fields(&version, arch, size)?)?;
+    fs::write(control.join("conffiles"), format!("/{SETTINGS}\n"))?;
+    for script in SCRIPTS {
+        let from = shell::root().join("packaging/deb").join(script);
+        crate::dist::copy(&from, &control.join(script))?;
+    }
     archive::set_modes(&control)?;
     archive::set_times(root, time)?;
     let path = out.join(format!("jitterscope_{version}_{arch}.deb"));

@@ -200,7 +200,7 @@ fn the_shipped_unit_is_right() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../packaging/systemd/jitterscope-agent.service");
     let unit = std::fs::read_to_string(shipped).unwrap();
-    let installed = "/usr/local/bin/jitterscope";
+    let installed = "/usr/bin/jitterscope";
     assert!(unit.contains(installed));
     let dir = tempfile::tempdir().unwrap();
     let path: PathBuf = dir.path().join("jitterscope-agent.service");
