@@ -4,9 +4,11 @@ use super::debian::Unavailable;
 use super::folder;
 use crate::fresh_debian;
 use anyhow::Context;
+use jitterscope_platform::{Machine, choose_clock};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Files of the lab in that Debian: the target to boot, and the unit that runs the command.
 const FILES: [(&str, &str); 2] = [
@@ -24,6 +26,9 @@ const FILES: [(&str, &str); 2] = [
 ];
 /// The size of the disk, which is a file with holes.
 const SIZE: &str = "1G";
+
+/// How long this machine's TSC is measured: a guest needs its rate to a percent.
+const CALIBRATION: Duration = Duration::from_millis(200);
 
 /// Makes the disk. The Debian on it is made once.
 ///
@@ -51,6 +56,18 @@ pub fn disk(path: &Path) -> anyhow::Result<()> {
         String::from_utf8_lossy(&made.stderr)
     );
     Ok(())
+}
+
+/// The kernel's argument with the rate of the guest's TSC, which is this machine's. A guest that measures it while this
+/// machine is busy can be wrong by a factor of ten, and systemd's time limits with it. Empty if this machine does not
+/// know its own.
+pub fn known_tsc() -> String {
+    match choose_clock(&Machine::host(), None, CALIBRATION) {
+        Ok(clock) if clock.fallback_reason.is_none() => {
+            format!("tsc_early_khz={}", clock.rate.hz / 1000)
+        }
+        _ => String::new(),
+    }
 }
 
 fn debian() -> anyhow::Result<PathBuf> {
