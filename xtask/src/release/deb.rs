@@ -16,6 +16,17 @@ const SCRIPTS: [&str; 2] = ["prerm", "postrm"];
 
 /// Makes `jitterscope_VERSION-REVISION_ARCH.deb`.
 pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow::Result<PathBuf> {
+    pack(unpacked, revision, time, "xz", out)
+}
+
+/// Makes it with one of dpkg-deb's compressions; `none` is for a trial, in which packing would take longest.
+pub fn pack(
+    unpacked: &Unpacked,
+    revision: u32,
+    time: u64,
+    compression: &str,
+    out: &Path,
+) -> anyhow::Result<PathBuf> {
     let version = format!("{}-{revision}", unpacked.release.version);
     let arch = arch(unpacked.release.machine);
     let stage = tempfile::Builder::new()
@@ -40,7 +51,9 @@ pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow
     archive::set_times(root, time)?;
     let path = out.join(format!("jitterscope_{version}_{arch}.deb"));
     let made = Command::new("dpkg-deb")
-        .args(["--root-owner-group", "-Zxz", "--build"])
+        .arg("--root-owner-group")
+        .arg(format!("-Z{compression}"))
+        .arg("--build")
         .arg(root)
         .arg(&path)
         .env("SOURCE_DATE_EPOCH", time.to_string())
