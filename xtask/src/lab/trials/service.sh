@@ -29,12 +29,14 @@ traced >/out/settings-1
 mkdir -p /etc/systemd/system/$agent.d
 printf '[Service]\nWatchdogSec=15s\n' >/etc/systemd/system/$agent.d/lab.conf
 systemctl daemon-reload
+# Nothing runs in the guest, so no thread could be found to own a CPU.
+settings=/etc/jitterscope/agent.toml
+sed -i 's/^# probe = .*/probe = "spin"/' $settings
 step start systemctl start $agent
 step started shows
 step instances tracing
 step metrics metrics
 
-settings=/etc/jitterscope/agent.toml
 sed -i 's/^daily = .*/daily = 7/' $settings
 step reload systemctl reload $agent
 sleep 3
