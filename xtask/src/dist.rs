@@ -4,13 +4,14 @@
 //! kernel. The same commit and compiler give the same archive.
 
 pub mod archive;
+mod build;
 mod inspect;
 mod licences;
 mod machine;
 mod sbom;
 
 use crate::consent::Consent;
-use crate::{program, shell, tools};
+use crate::{shell, tools};
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use inspect::Built;
@@ -53,6 +54,9 @@ pub struct DistArgs {
     /// Build from a tree with changes that are not committed
     #[arg(long)]
     dirty: bool,
+    /// Do not build each program a second time, in another folder, to see whether it is the same
+    #[arg(long)]
+    once: bool,
     /// Install what is missing: C compilers, an emulator for the other architecture, Rust's libraries for both
     #[arg(long)]
     pub yes: bool,
@@ -97,22 +101,52 @@ pub fn make(args: &DistArgs) -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     for machine in &args.arch {
         let built = Built {
-            program: build(*machine)?,
+            program: build::program(*machine, &shell::root(), &tools::target())?,
             runner: machine.runner(),
         };
-        let stage = tempfile::Builder::new()
-            .prefix("jitterscope-dist-")
+        let inspected = tempfile::Builder::new()
+            .prefix("jitterscope-inspected-")
             .tempdir()?;
-        inspect::program(&built, stage.path())?;
-        let name = name(&version()?, machine.target());
-        fill(&stage.path().join(&name), &built, machine.target())?;
-        let archive = out.join(format!("{name}.tar.gz"));
-        archive::pack(stage.path(), &name, &archive, committed_at()?)?;
+        inspect::program(&built, inspected.path())?;
+        if args.once {
+            eprintln!("SKIPPED: whether a second build gives the same program (--once)");
+        } else {
+            build::again(*machine, &built.program)?;
+        }
+        let archive = packed(&built, *machine, &out)?;
         let sum = archive::checksum(&archive)?;
         println!("{}\n{}", archive.display(), sum.display());
         archives.push(archive);
     }
     Ok(archives)
+}
+
+/// Packs a program with what lies beside it, and returns the archive.
+fn packed(built: &Built, machine: Machine, out: &Path) -> anyhow::Result<PathBuf> {
+    let stage = tempfile::Builder::new()
+        .prefix("jitterscope-dist-")
+        .tempdir()?;
+    let name = name(&version()?, machine.target());
+    fill(&stage.path().join(&name), built, machine.target())?;
+    let archive = out.join(format!("{name}.tar.gz"));
+    archive::pack(stage.path(), &name, &archive, committed_at()?)?;
+    Ok(archive)
+}
+
+/// Packs any program of this machine's architecture as if it were the released one: for trials of the packages.
+pub fn pretended(program: &Path, out: &Path) -> anyhow::Result<PathBuf> {
+    let own = Machine::ALL
+        .into_iter()
+        .find(|machine| machine.runner().is_none());
+    let built = Built {
+        program: program.to_owned(),
+        runner: None,
+    };
+    packed(
+        &built,
+        own.context("there are no programs for this architecture")?,
+        out,
+    )
 }
 
 /// An archive's name has the version and time of a commit, so it must contain exactly that commit.
@@ -171,93 +205,6 @@ pub fn committed_at() -> anyhow::Result<u64> {
         .trim()
         .parse()
         .context("git says no time of the last commit")
-}
-
-/// The program for a machine.
-fn build(machine: Machine) -> anyhow::Result<PathBuf> {
-    let args = [
-        "build",
-        "--profile",
-        program::SHIPPED,
-        "--locked",
-        "-p",
-        "jitterscope",
-        "--features",
-        program::FEATURES,
-        "--target",
-        machine.target(),
-    ];
-    eprintln!("+ cargo {}", args.join(" "));
-    let mut cargo = shell::command("cargo", &args);
-    cargo
-        .env("RUSTFLAGS", remapped()?)
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .envs(machine.environment());
-    let status = cargo.status().context("cargo cannot be started")?;
-    ensure!(status.success(), "the program was not built ({status})");
-    let program = tools::target()
-        .join(machine.target())
-        .join(program::SHIPPED)
-        .join("jitterscope");
-    ensure!(program.is_file(), "{} is not there", program.display());
-    Ok(program)
-}
-
-/// A program's messages contain source paths, which must not be those of a developer's folders.
-fn remapped() -> anyhow::Result<String> {
-    let mut flags = Vec::new();
-    for (folder, called) in remapped_folders()? {
-        ensure!(
-            !folder.contains(' '),
-            "{folder}: flags of the compiler cannot name a folder with a blank"
-        );
-        flags.push(format!("--remap-path-prefix={folder}={called}"));
-    }
-    Ok(flags.join(" "))
-}
-
-/// Folders of this machine whose names could appear in the program.
-fn build_folders() -> anyhow::Result<Vec<String>> {
-    Ok(remapped_folders()?
-        .into_iter()
-        .map(|(folder, _)| folder)
-        .collect())
-}
-
-/// The folders with their replacements: the sources and the library folders, by their given names and by the targets of
-/// links.
-fn remapped_folders() -> anyhow::Result<Vec<(String, &'static str)>> {
-    let cargo = std::env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or_else(|| {
-            let home = std::env::var_os("HOME")?;
-            Some(Path::new(&home).join(".cargo"))
-        });
-    let cargo = cargo.context("neither CARGO_HOME nor HOME is set")?;
-    let mut found = Vec::new();
-    for (folder, called) in [(cargo, "/cargo"), (shell::root(), "/jitterscope")] {
-        for name in names_of(&folder)? {
-            found.push((name, called));
-        }
-    }
-    Ok(found)
-}
-
-/// The name of a folder, and the target of its links if different.
-fn names_of(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let meant = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
-    let mut names = Vec::new();
-    for path in [folder, &meant] {
-        let name = path
-            .to_str()
-            .context("the path is no UTF-8")?
-            .trim_end_matches('/')
-            .to_owned();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 fn fill(root: &Path, built: &Built, target: &str) -> anyhow::Result<()> {
@@ -385,15 +332,6 @@ mod tests {
                 && !out.path().join("handbook/notes.md").exists()
         );
         assert!(copy_tracked(dir.path(), "docs/notes.md", &out.path().join("x")).is_err());
-    }
-
-    #[test]
-    fn a_folder_behind_a_link_has_both_names() {
-        let dir = tempfile::tempdir().unwrap();
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink("/usr", &link).unwrap();
-        assert_eq!(names_of(&link).unwrap(), [link.to_str().unwrap(), "/usr"]);
-        assert_eq!(names_of(Path::new("/usr")).unwrap(), ["/usr"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The developer's commands: `cargo xtask test | lint | deny | deps | api | book | dist | release | bench | faults | fuzz | lab |
-//! miri | torture | web`.
+//! The developer's commands: `cargo xtask test | lint | deny | deps | api | book | crates | dist | release | bench |
+//! faults | fuzz | lab | miri | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -7,10 +7,12 @@ mod api;
 mod bench;
 mod book;
 mod consent;
+mod crates;
 mod deny;
 mod deps;
 mod dist;
 mod faults;
+mod fresh_debian;
 mod fuzz;
 mod lab;
 mod lint;
@@ -85,6 +87,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
     Miri,
+    /// Package each crate, build it from its package, and install the program from the packages
+    Crates(crates::CratesArgs),
     /// Build the static programs that users get, inspect them, and pack each with its licences and a checksum
     Dist(dist::DistArgs),
     /// Make everything that a release has: archives, packages, images, checksums; try each in a fresh root
@@ -130,6 +134,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Faults(args) => faults::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Miri => miri::run(Consent::given(true), &mut test::Found::default()),
+        Command::Crates(args) => crates::run(&args),
         Command::Dist(args) => dist::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Torture(args) => torture::run(&args),

@@ -109,6 +109,16 @@ pub fn checksum(archive: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+/// The SHA-256 digest of a file, in hexadecimal digits.
+pub fn digest(path: &Path) -> anyhow::Result<String> {
+    let sum = Command::new("sha256sum").arg(path).output();
+    let sum = sum.context("sha256sum cannot be started")?;
+    ensure!(sum.status.success(), "{} has no digest", path.display());
+    let text = String::from_utf8(sum.stdout)?;
+    let word = text.split_whitespace().next();
+    word.map(str::to_owned).context("sha256sum printed nothing")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

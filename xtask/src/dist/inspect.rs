@@ -1,6 +1,7 @@
 //! Inspects a program before it is released.
 
-use super::{build_folders, copy, version};
+use super::build::folders;
+use super::{copy, version};
 use crate::{shell, web};
 use anyhow::{Context, bail, ensure};
 use std::fs;
@@ -67,7 +68,7 @@ pub fn program(built: &Built, folder: &Path) -> anyhow::Result<()> {
         "{} is not stripped",
         built.program.display()
     );
-    names_none_of(&build_folders()?, &bytes)?;
+    names_none_of(&folders()?, &bytes)?;
     let (printed, version) = (built.ask(&["--version"])?, version()?);
     let printed = String::from_utf8_lossy(&printed).into_owned();
     ensure!(
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_program_that_names_where_it_was_built_is_noticed() {
-        let folders = build_folders().unwrap();
+        let folders = folders().unwrap();
         assert!(
             folders.len() >= 2,
             "the sources and what is kept of libraries: {folders:?}"

@@ -28,6 +28,12 @@ if ! share lab /lab || ! share out /out; then
     echo "lab: the shared folders cannot be mounted"
     poweroff -f
 fi
+# A disk with systemd becomes the root, and a unit there runs the command (lab/services.rs).
+if grep -q lab.systemd /proc/cmdline; then
+    mount -t ext4 /dev/vda /mnt && mount -o move /out /mnt/out && mount -o move /lab /mnt/lab || poweroff -f
+    echo >/mnt/lab/booted
+    exec env -i switch_root /mnt /lib/systemd/systemd
+fi
 # From here on what happens is the command's.
 echo >/lab/booted
 cd /root

@@ -7,6 +7,7 @@ mod emulator;
 mod initramfs;
 mod kernel;
 mod options;
+mod services;
 mod trials;
 
 use crate::consent::Consent;

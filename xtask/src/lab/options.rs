@@ -1,6 +1,7 @@
 //! Options of a guest.
 
 use super::debian::Release;
+use super::services;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -167,6 +168,15 @@ impl Guest {
             path.display()
         );
         self.qemu(&["-drive", &drive])
+    }
+
+    /// Boots the systemd of a disk, whose unit runs the command.
+    pub fn systemd(self, disk: &Path) -> Guest {
+        let words =
+            "lab.systemd systemd.unit=lab.target systemd.getty_auto=no systemd.firstboot=no";
+        self.disk(disk)
+            .qemu(&["-device", "virtio-blk-pci,drive=disk"])
+            .append(&format!("{words} {}", services::known_tsc()))
     }
 
     /// The kernel's command line.

@@ -1,6 +1,6 @@
 //! The Debian package: the tree of the layout, with Debian's own documents and checksums.
 
-use super::layout::{DOC, Unpacked, compress, files};
+use super::layout::{DOC, SETTINGS, Unpacked, compress, files};
 use crate::dist::{Machine, archive};
 use crate::shell;
 use anyhow::{Context, ensure};
@@ -11,8 +11,22 @@ use std::process::Command;
 /// Who answers for the package. The project has no mail address yet, and `.invalid` can never be another's.
 const MAINTAINER: &str = "The jitterscope developers <packages@jitterscope.invalid>";
 
+/// The scripts that dpkg runs: when the package is removed, the agent does not go on without its program.
+const SCRIPTS: [&str; 2] = ["prerm", "postrm"];
+
 /// Makes `jitterscope_VERSION-REVISION_ARCH.deb`.
 pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow::Result<PathBuf> {
+    pack(unpacked, revision, time, "xz", out)
+}
+
+/// Makes it with one of dpkg-deb's compressions; `none` is for a trial, in which packing would take longest.
+pub fn pack(
+    unpacked: &Unpacked,
+    revision: u32,
+    time: u64,
+    compression: &str,
+    out: &Path,
+) -> anyhow::Result<PathBuf> {
     let version = format!("{}-{revision}", unpacked.release.version);
     let arch = arch(unpacked.release.machine);
     let stage = tempfile::Builder::new()
@@ -28,11 +42,18 @@ pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow
     fs::create_dir(&control)?;
     fs::write(control.join("md5sums"), sums)?;
     fs::write(control.join("control"), fields(&version, arch, size)?)?;
+    fs::write(control.join("conffiles"), format!("/{SETTINGS}\n"))?;
+    for script in SCRIPTS {
+        let from = shell::root().join("packaging/deb").join(script);
+        crate::dist::copy(&from, &control.join(script))?;
+    }
     archive::set_modes(&control)?;
     archive::set_times(root, time)?;
     let path = out.join(format!("jitterscope_{version}_{arch}.deb"));
     let made = Command::new("dpkg-deb")
-        .args(["--root-owner-group", "-Zxz", "--build"])
+        .arg("--root-owner-group")
+        .arg(format!("-Z{compression}"))
+        .arg("--build")
         .arg(root)
         .arg(&path)
         .env("SOURCE_DATE_EPOCH", time.to_string())

@@ -3,7 +3,7 @@
 use super::deb;
 use super::layout::{DOC, Unpacked};
 use crate::dist::{archive, copy};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn make(unpacked: &Unpacked, time: u64, out: &Path) -> anyhow::Result<PathBu
     let [layer, packed] = ["layer.tar", "layer.tar.gz"].map(|name| stage.path().join(name));
     archive::tar(&root, ".", &layer, time)?;
     super::layout::compress(&layer, &packed)?;
-    let uncompressed = digest(&layer)?;
+    let uncompressed = archive::digest(&layer)?;
     let layer = kept(&blobs, &fs::read(&packed)?, LAYER)?;
     let created = rfc3339(time)?;
     let config = json!({
@@ -109,18 +109,9 @@ fn labels(version: &str) -> Value {
 fn kept(blobs: &Path, bytes: &[u8], kind: &str) -> anyhow::Result<Value> {
     let fresh = blobs.join("fresh");
     fs::write(&fresh, bytes)?;
-    let digest = digest(&fresh)?;
+    let digest = archive::digest(&fresh)?;
     fs::rename(&fresh, blobs.join(&digest))?;
     Ok(json!({ "mediaType": kind, "digest": format!("sha256:{digest}"), "size": bytes.len() }))
-}
-
-fn digest(path: &Path) -> anyhow::Result<String> {
-    let sum = Command::new("sha256sum").arg(path).output();
-    let sum = sum.context("sha256sum cannot be started")?;
-    ensure!(sum.status.success(), "{} has no digest", path.display());
-    let text = String::from_utf8(sum.stdout)?;
-    let word = text.split_whitespace().next();
-    word.map(str::to_owned).context("sha256sum printed nothing")
 }
 
 fn rfc3339(time: u64) -> anyhow::Result<String> {

@@ -10,8 +10,12 @@ use std::process::Command;
 pub const DOC: &str = "usr/share/doc/jitterscope";
 /// Below it lie the manual pages.
 pub const MAN: &str = "usr/share/man/man1";
-/// Files of an archive, and where they go: completions, Grafana's dashboard, documents.
-const PLACES: [(&str, &str); 9] = [
+/// What the agent of a package watches. Package managers keep a user's changes of it.
+pub const SETTINGS: &str = "etc/jitterscope/agent.toml";
+/// The agent's unit.
+pub const UNIT: &str = "usr/lib/systemd/system/jitterscope-agent.service";
+/// Files of an archive, and where they go: completions, the agent's unit and settings, Grafana's dashboard, documents.
+const PLACES: [(&str, &str); 11] = [
     ("jitterscope", "usr/bin/jitterscope"),
     (
         "completions/jitterscope.bash",
@@ -25,6 +29,8 @@ const PLACES: [(&str, &str); 9] = [
         "completions/jitterscope.fish",
         "usr/share/fish/vendor_completions.d/jitterscope.fish",
     ),
+    ("systemd/jitterscope-agent.service", UNIT),
+    ("systemd/agent.toml", SETTINGS),
     ("grafana", "usr/share/jitterscope/grafana"),
     ("kubernetes", "usr/share/jitterscope/kubernetes"),
     ("README.md", "usr/share/doc/jitterscope/README.md"),

@@ -86,6 +86,12 @@ pub fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Makes a deb of any program of this machine's architecture, for trials.
+pub fn deb_of(program: &Path, out: &Path) -> anyhow::Result<PathBuf> {
+    let unpacked = Unpacked::of(&dist::pretended(program, out)?)?;
+    deb::pack(&unpacked, REVISION, dist::committed_at()?, "none", out)
+}
+
 /// Writes the checksums of all files, which lie in `out`.
 fn sums(made: &[PathBuf], out: &Path) -> anyhow::Result<PathBuf> {
     let mut names = Vec::new();

@@ -5,8 +5,9 @@
 //! (Gentleman and Sande 1966) until its parts are short; the library transforms the parts; and the powers replace their
 //! inputs.
 
-use rustfft::FftPlanner;
+use rustfft::algorithm::Radix4;
 use rustfft::num_complex::Complex32;
+use rustfft::{Fft, FftDirection};
 use std::f64::consts::PI;
 
 /// The number of complex numbers in one transform.
@@ -40,9 +41,8 @@ impl Powers {
             values,
         };
         let block = powers.values.len() >> powers.splits;
-        FftPlanner::new()
-            .plan_fft_forward(block)
-            .process(&mut powers.values);
+        // What the library plans for a power of two. Its planner would bring the code for all other lengths.
+        Radix4::new(block, FftDirection::Forward).process(&mut powers.values);
         powers.square();
         powers
     }
@@ -108,6 +108,7 @@ fn root(k: usize, n: usize) -> Complex32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustfft::FftPlanner;
 
     #[test]
     fn the_powers_are_those_of_a_plain_transform_whatever_the_length() {

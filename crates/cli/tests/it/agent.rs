@@ -180,11 +180,12 @@ fn a_wrong_file_is_refused_at_the_start_and_by_check() {
             assert!(said.contains(says), "{text}: {said}");
         }
     }
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/agent.toml");
-    write(&file, &std::fs::read_to_string(shipped).unwrap());
-    let (code, said, printed) = of(&["agent", "check", path]);
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(printed, format!("{path}: ok\n"));
+    for settings in [shipped("systemd/agent.toml"), of_daemon_set()] {
+        write(&file, &settings);
+        let (code, said, printed) = of(&["agent", "check", path]);
+        assert_eq!(code, Some(0), "{settings}: {said}");
+        assert_eq!(printed, format!("{path}: ok\n"));
+    }
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
     let (code, said, _) = of(&["agent", "--config", path]);
     assert!(
@@ -195,12 +196,23 @@ fn a_wrong_file_is_refused_at_the_start_and_by_check() {
     assert!(code == Some(2) && said.contains("--config"), "{said}");
 }
 
+fn shipped(file: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    std::fs::read_to_string(folder.join(file)).unwrap()
+}
+
+/// The settings in the manifest for Kubernetes: the indented lines after their name.
+fn of_daemon_set() -> String {
+    let manifest = shipped("kubernetes/agent.yaml");
+    let (_, settings) = manifest.split_once("  agent.toml: |\n").unwrap();
+    let (settings, _) = settings.split_once("\n---\n").unwrap();
+    settings.to_owned()
+}
+
 #[test]
 fn the_shipped_unit_is_right() {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../packaging/systemd/jitterscope-agent.service");
-    let unit = std::fs::read_to_string(shipped).unwrap();
-    let installed = "/usr/local/bin/jitterscope";
+    let unit = shipped("systemd/jitterscope-agent.service");
+    let installed = "/usr/bin/jitterscope";
     assert!(unit.contains(installed));
     let dir = tempfile::tempdir().unwrap();
     let path: PathBuf = dir.path().join("jitterscope-agent.service");

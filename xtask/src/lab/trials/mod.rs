@@ -14,6 +14,7 @@ mod osnoise;
 mod quota;
 mod reboot;
 mod rights;
+mod service;
 mod state;
 mod steps;
 mod timerlat;
@@ -41,7 +42,7 @@ pub struct Trial {
 }
 
 /// All trials; a new one is a line here and a file in this folder.
-const TRIALS: [Trial; 22] = [
+const TRIALS: [Trial; 23] = [
     Trial {
         name: "6.1",
         stage: true,
@@ -173,6 +174,12 @@ const TRIALS: [Trial; 22] = [
         stage: false,
         run: rights::least,
         what: "which capabilities each source takes",
+    },
+    Trial {
+        name: "service",
+        stage: false,
+        run: service::agent,
+        what: "the deb's agent under Debian's systemd",
     },
 ];
 

@@ -1,13 +1,21 @@
-//! The image in a container runtime, with the rights that the Kubernetes Job asks for and no others.
+//! The image in a container runtime, with the rights that the Kubernetes manifests ask for and no others.
 
+use super::MINUTE;
 use super::root::{is_answer, succeeded};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Instant;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
+/// The port of the DaemonSet's metrics.
+const PORT: u16 = 9750;
 /// Where the machine's tracefs is.
 const TRACEFS: &str = "/sys/kernel/tracing";
 
@@ -45,18 +53,20 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
     fs::write(&config, serde_json::to_vec(&spec)?)?;
     let _turn = jitterscope_testing::turn();
     let begun = Instant::now();
-    let name = format!("jitterscope-trial-{}", std::process::id());
-    let ran = Command::new("runc")
-        .arg("--root")
-        .arg(stage.path().join("state"))
-        .args(["run", "--bundle"])
-        .arg(&bundle)
-        .arg(&name)
-        .output()
-        .context("runc cannot be started")?;
+    let bundle = Bundle {
+        state: stage.path().join("state"),
+        folder: bundle,
+        name: format!("jitterscope-trial-{}", std::process::id()),
+    };
+    let ran = bundle
+        .runc("run")
+        .arg("--bundle")
+        .arg(&bundle.folder)
+        .arg(&bundle.name)
+        .output();
+    let ran = ran.context("runc cannot be started")?;
     succeeded(&ran, "runc run")?;
     let took = is_answer(&String::from_utf8_lossy(&ran.stdout), begun.elapsed())?;
-    drop(mounted);
     ensure!(
         fs::read_dir(&runs)?.next().is_some(),
         "no run is in the volume"
@@ -65,6 +75,126 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
         "image: unpacked by umoci and run by runc; record answered in {:.0} s",
         took.as_secs_f64()
     );
+
+    // The agent of the DaemonSet has the same rights, and its settings as one file.
+    let settings = stage.path().join("agent.toml");
+    fs::write(&settings, daemon_settings()?)?;
+    watching(&mut spec, &settings)?;
+    fs::write(&config, serde_json::to_vec(&spec)?)?;
+    let metrics = bundle.watches()?;
+    drop(mounted);
+    println!(
+        "image: the DaemonSet's agent served {metrics} lines of metrics and ended when it was asked to"
+    );
+    Ok(())
+}
+
+/// A container that runc runs.
+struct Bundle {
+    /// Where runc keeps its state.
+    state: PathBuf,
+    folder: PathBuf,
+    name: String,
+}
+
+impl Bundle {
+    fn runc(&self, verb: &str) -> Command {
+        let mut runc = Command::new("runc");
+        runc.arg("--root").arg(&self.state).arg(verb);
+        runc
+    }
+
+    /// Runs the agent until its metrics answer, ends it as Kubernetes does, and returns the number of lines.
+    fn watches(&self) -> anyhow::Result<usize> {
+        let before = instances()?;
+        let mut agent = self
+            .runc("run")
+            .arg("--bundle")
+            .arg(&self.folder)
+            .arg(&self.name)
+            .stdout(Stdio::null())
+            .spawn()
+            .context("runc cannot be started")?;
+        let begun = Instant::now();
+        let answer = loop {
+            if let Some(ended) = agent.try_wait()? {
+                bail!("the agent ended by itself ({ended})");
+            }
+            match metrics() {
+                Ok(answer) => break Ok(answer),
+                Err(error) if begun.elapsed() > MINUTE => break Err(error),
+                Err(_) => sleep(Duration::from_millis(200)),
+            }
+        };
+        let asked = self.runc("kill").arg(&self.name).arg("TERM").output();
+        succeeded(&asked.context("runc cannot be started")?, "runc kill")?;
+        let ended = agent.wait()?;
+        let answer = answer.context("the agent's metrics did not answer in a minute")?;
+        ensure!(ended.success(), "the agent ended with {ended}");
+        let after = instances()?;
+        ensure!(
+            before == after,
+            "the agent left tracing instances: {after:?}"
+        );
+        let lines = answer
+            .lines()
+            .filter(|line| line.starts_with("jitterscope_"))
+            .count();
+        ensure!(lines > 0, "the agent's metrics are none: {answer}");
+        Ok(lines)
+    }
+}
+
+/// What the agent answers on the port of the DaemonSet.
+fn metrics() -> std::io::Result<String> {
+    let mut connection = TcpStream::connect(("127.0.0.1", PORT))?;
+    connection.set_read_timeout(Some(Duration::from_secs(10)))?;
+    connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn instances() -> anyhow::Result<BTreeSet<OsString>> {
+    let entries = fs::read_dir(Path::new(TRACEFS).join("instances"))?;
+    Ok(entries.flatten().map(|entry| entry.file_name()).collect())
+}
+
+/// The agent's settings in the manifest of the DaemonSet.
+fn daemon_settings() -> anyhow::Result<String> {
+    let path = crate::shell::root().join("packaging/kubernetes/agent.yaml");
+    let manifest = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let settings: String = manifest
+        .lines()
+        .skip_while(|line| line.trim() != "agent.toml: |")
+        .skip(1)
+        .take_while(|line| line.is_empty() || line.starts_with("    "))
+        .map(|line| format!("{}\n", line.trim_start()))
+        .collect();
+    ensure!(
+        settings.contains(&format!(":{PORT}\"")),
+        "{} has no settings with port {PORT}",
+        path.display()
+    );
+    Ok(settings)
+}
+
+/// What the DaemonSet has beside the Job: its command, a place for claims, its settings. The network is the machine's,
+/// so that the trial reaches the metrics.
+fn watching(spec: &mut Value, settings: &Path) -> anyhow::Result<()> {
+    const PLACE: &str = "/etc/jitterscope/agent.toml";
+    spec["process"]["args"] = json!(["/usr/bin/jitterscope", "agent", "--config", PLACE]);
+    let mounts = spec["mounts"].as_array_mut().context("no mounts")?;
+    mounts.push(
+        json!({ "type": "tmpfs", "source": "tmpfs", "destination": "/run", "options": ["nosuid"] }),
+    );
+    mounts.push(json!({
+        "type": "bind", "source": settings, "destination": PLACE, "options": ["bind", "ro"],
+    }));
+    let namespaces = spec["linux"]["namespaces"].as_array_mut();
+    namespaces
+        .context("no namespaces")?
+        .retain(|namespace| namespace["type"] != "network");
     Ok(())
 }
 
@@ -120,5 +250,17 @@ impl Drop for Mounted {
         {
             eprintln!("{TRACEFS} could not be unmounted");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_of_the_daemon_set_are_its_manifests() {
+        let settings = daemon_settings().unwrap();
+        assert!(settings.contains("\nmetrics-open = true\n"), "{settings}");
+        assert!(!settings.contains("apiVersion"), "{settings}");
     }
 }

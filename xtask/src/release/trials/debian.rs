@@ -1,26 +1,23 @@
 //! The Debian package in a fresh Debian: installed, used, upgraded, purged.
 
-use super::root::{Root, succeeded};
-use anyhow::{Context, ensure};
+use super::super::layout::{SETTINGS, UNIT};
+use super::root::Root;
+use anyhow::ensure;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
     let root = Root::new()?;
-    eprintln!("a fresh Debian is made, which takes a minute or two");
-    let made = Command::new("mmdebstrap")
-        .args(["--quiet", "--variant=minbase", &release()?])
-        .arg(root.path())
-        .output()
-        .context("mmdebstrap cannot be started")?;
-    succeeded(&made, "mmdebstrap")?;
+    crate::fresh_debian::make(root.path(), &[])?;
     let before = root.files()?;
     for (package, name) in [(older, "older.deb"), (package, "newer.deb")] {
         fs::copy(package, root.path().join("tmp").join(name))?;
     }
 
     root.run(&["dpkg", "--install", "/tmp/older.deb"])?;
+    let settings = root.path().join(SETTINGS);
+    let changed = format!("# Mine.\n{}", fs::read_to_string(&settings)?);
+    fs::write(&settings, &changed)?;
     let first = root.run(&[
         "dpkg-query",
         "--show",
@@ -38,14 +35,35 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
         first != second,
         "{second} is what was there before the upgrade"
     );
+    ensure!(
+        fs::read_to_string(&settings)? == changed,
+        "the upgrade replaced a user's settings"
+    );
+    root.run(&[
+        "/usr/bin/jitterscope",
+        "agent",
+        "check",
+        "/etc/jitterscope/agent.toml",
+    ])?;
     root.run(&["dpkg", "--verify", "jitterscope"])?;
     for file in [
         "usr/share/man/man1/jitterscope-record.1.gz",
         "usr/share/bash-completion/completions/jitterscope",
+        "usr/share/man/man1/jitterscope-agent.1.gz",
         "usr/share/jitterscope/grafana/jitterscope.json",
+        "usr/share/jitterscope/grafana/watch.json",
+        "usr/share/jitterscope/grafana/watch.rules.yml",
+        UNIT,
     ] {
         ensure!(root.path().join(file).is_file(), "{file} was not installed");
     }
+    let started = root
+        .path()
+        .join("etc/systemd/system/multi-user.target.wants");
+    ensure!(
+        !started.exists(),
+        "a package that was installed starts its agent at boot"
+    );
     let took = root.records()?;
 
     root.run(&["dpkg", "--purge", "jitterscope"])?;
@@ -60,14 +78,4 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
         took.as_secs_f64()
     );
     Ok(())
-}
-
-/// The name of this machine's own Debian release.
-fn release() -> anyhow::Result<String> {
-    let text = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
-    let name = text
-        .lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    name.map(str::to_owned)
-        .context("this machine's release has no name")
 }

@@ -1,7 +1,9 @@
 //! The RPM package in a root that has nothing but RPM's database: no C library, no shell.
 
+use super::super::layout::{SETTINGS, UNIT};
 use super::root::{Root, succeeded};
 use anyhow::{Context, ensure};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,6 +13,9 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
     rpm(&root, &["--initdb"], None)?;
     let before = root.files()?;
     rpm(&root, &["--install"], Some(older))?;
+    let settings = root.path().join(SETTINGS);
+    let changed = format!("# Mine.\n{}", fs::read_to_string(&settings)?);
+    fs::write(&settings, &changed)?;
     let first = rpm(&root, &["--query", "jitterscope"], None)?;
     rpm(&root, &["--upgrade"], Some(package))?;
     let second = rpm(&root, &["--query", "jitterscope"], None)?;
@@ -18,9 +23,23 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
         first != second,
         "{second} is what was there before the upgrade"
     );
-    rpm(&root, &["--verify", "jitterscope"], None)?;
+    ensure!(
+        fs::read_to_string(&settings)? == changed,
+        "the upgrade replaced a user's settings"
+    );
+    ensure!(root.path().join(UNIT).is_file(), "there is no unit");
+    root.run(&[
+        "/usr/bin/jitterscope",
+        "agent",
+        "check",
+        "/etc/jitterscope/agent.toml",
+    ])?;
+    // A user's settings differ from the package's, which is no fault.
+    rpm(&root, &["--verify", "--noconfig", "jitterscope"], None)?;
     let took = root.records()?;
     rpm(&root, &["--erase", "jitterscope"], None)?;
+    // RPM keeps settings that a user changed.
+    fs::remove_file(root.path().join(format!("{SETTINGS}.rpmsave")))?;
     let after = root.files()?;
     let left: Vec<_> = after.symmetric_difference(&before).collect();
     ensure!(left.is_empty(), "erasing leaves or takes {left:?}");
