@@ -61,7 +61,8 @@ impl RowGroup {
         Ok(())
     }
 
-    /// Bytes that the group has in memory and will write at most, with dictionaries of up to `dictionary` bytes.
+    /// Bytes that the group has in memory and will write at most, with dictionaries of up to `dictionary` bytes. The
+    /// encoder keeps the pages of a column with a dictionary until the end, so that column counts with its values.
     pub(crate) fn bytes(&self, dictionary: u64) -> u64 {
         let of = |open: &Open| open.pages.bytes() + open.waiting + open.all.min(dictionary);
         self.0.iter().map(of).sum()

@@ -78,9 +78,9 @@ pub fn warning(warning: &Warning) -> String {
             if *pages == 1 { "1 page".to_owned() } else { format!("{} pages", crate::number::count(*pages)) }
         ),
         Warning::ImportMoved { records } => format!(
-            "{} later in the file than perf writes them, and got the time of the record before them on their CPU. \
-             Times near them are approximate.",
-            if *records == 1 { "1 record was".to_owned() } else { format!("{} records were", crate::number::count(*records)) }
+            "Records were later in the file than perf writes them: {}. Each got the time of the record before it on its \
+             CPU, so times nearby are approximate.",
+            crate::number::count(*records)
         ),
         Warning::ImportLocalClock => "The file's clock is 'local': the kernel does not compare the clocks of its CPUs, \
              which may differ by microseconds and more. The order of events of different CPUs (who woke whom, a \

@@ -11,11 +11,16 @@ use crate::signals;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use jitterscope_platform::Machine;
+use jitterscope_recording::RecordError;
 use jitterscope_recording::watch::Watch;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time between two looks for a thread that owns the CPUs.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Arguments of `agent`.
 #[derive(Args, Debug)]
@@ -73,23 +78,61 @@ fn check(path: PathBuf, places: &Places) -> anyhow::Result<Exit> {
 }
 
 fn serve(path: PathBuf, places: &Places) -> anyhow::Result<Exit> {
-    let config = AgentConfig::read(&path).map_err(usage)?;
+    let mut config = AgentConfig::read(&path).map_err(usage)?;
     let reload = signals::reload_flag().context("signal handlers cannot be set")?;
     let stop = signals::service_stop_flag().context("signal handlers cannot be set")?;
     leftovers::put_right_at_start(config.places(places));
-    let notifier = Notifier::of_environment();
-    let (args, runs) = (Rc::clone(&config.args), config.places(places).clone());
-    let agent = Agent {
-        path,
-        runs: runs.clone(),
-        config,
-        reload,
-        stop: Arc::clone(&stop),
-        notifier,
-        is_ready: false,
-        is_ending: false,
-    };
-    watch::watch(&args, &runs, Some((Box::new(agent), stop)))
+    loop {
+        let (args, runs) = (Rc::clone(&config.args), config.places(places).clone());
+        let agent = Agent {
+            path: path.clone(),
+            runs: runs.clone(),
+            config,
+            reload: Arc::clone(&reload),
+            stop: Arc::clone(&stop),
+            notifier: Notifier::of_environment(),
+            is_ready: false,
+            is_ending: false,
+        };
+        let ended = watch::watch(&args, &runs, Some((Box::new(agent), Arc::clone(&stop))));
+        let error = match ended {
+            Err(error) if is_without_owner(&error) => error,
+            ended => return ended,
+        };
+        if !wait_for_an_owner(&error, &stop) {
+            return Ok(Exit::Ok);
+        }
+        config = AgentConfig::read(&path).map_err(usage)?;
+    }
+}
+
+/// Whether no thread has had the CPUs yet: at boot, the agent may be there before the work.
+fn is_without_owner(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<RecordError>(),
+        Some(RecordError::NoOwner { .. })
+    )
+}
+
+/// Waits until the CPUs are worth another look, which sets up tracing anew. Returns whether to look.
+fn wait_for_an_owner(error: &anyhow::Error, stop: &AtomicBool) -> bool {
+    let said = format!(
+        "waits, and looks again in {} s: {error}",
+        LOOK_AGAIN.as_secs()
+    );
+    output::talk(&said);
+    let mut notifier = Notifier::of_environment();
+    notifier.ready(&said);
+    let until = Instant::now() + LOOK_AGAIN;
+    while Instant::now() < until {
+        if stop.load(Ordering::Relaxed) {
+            notifier.stopping();
+            return false;
+        }
+        notifier.alive();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    true
 }
 
 fn usage(error: ConfigError) -> anyhow::Error {

@@ -28,7 +28,7 @@ that it makes is an ordinary one: report, diff, export, query and serve take it.
 A trace has no probe, so name whose time counts: a thread that waits or is interrupted (--comm, --pid), or a CPU that \
 others take from the threads that belong there (--cpus, with --for or with the thread that had most of it). Record \
 with at least: trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue, or perf record -a \
--k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:*,timer:*,workqueue:*'")]
+-k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'")]
 pub struct ImportArgs {
     /// The file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

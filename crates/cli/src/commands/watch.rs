@@ -113,6 +113,7 @@ pub fn watch(
             (None, stop)
         }
     };
+    let serves = service.is_some();
     let user1 = signals::user1_flag().context("signal handlers cannot be set")?;
     let threshold = args.reading.threshold;
     let chosen = chosen(args, &machine)?;
@@ -173,7 +174,11 @@ pub fn watch(
             watch_passive(&machine, &settings, outputs, &stop, &mut observer)
         }
     };
-    let outcome = outcome.map_err(usage_if_asked_wrongly)?;
+    let outcome = outcome.map_err(|error| match error {
+        // A service waits for an owner; a user names one.
+        RecordError::NoOwner { .. } if serves => error.into(),
+        error => usage_if_asked_wrongly(error),
+    })?;
     leftovers::tell_left_behind(outcome.taken_down);
     Ok(Exit::Ok)
 }

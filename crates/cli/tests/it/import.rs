@@ -59,7 +59,8 @@ fn recorded(dir: &Path, options: &[&str]) -> Option<()> {
     Some(())
 }
 
-/// A thread that computes and sleeps in turns, and others that compute all the time, until it is dropped.
+/// A thread that computes and sleeps in turns, and others that compute all the time, until it is dropped: all on CPU 0,
+/// so that they meet there whatever else runs.
 pub struct Victim(Arc<AtomicBool>, Vec<JoinHandle<()>>);
 
 pub const VICTIM: &str = "import-victim";
@@ -74,6 +75,9 @@ impl Victim {
         let thread = |name: &str, rests: bool| {
             let stop = Arc::clone(&stop);
             let run = move || {
+                let mut cpu = rustix::thread::CpuSet::new();
+                cpu.set(0);
+                rustix::thread::sched_setaffinity(None, &cpu).unwrap();
                 while !stop.load(Ordering::Relaxed) {
                     spin(Duration::from_millis(2));
                     if rests {

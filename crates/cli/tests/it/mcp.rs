@@ -260,7 +260,8 @@ fn what_is_asked_wrongly_is_answered_in_words() {
             json!({"run": run, "stall": 99_999_999}),
             "no stall of that number",
         ),
-        ("diff", json!({"runs": [run]}), "two or more"),
+        ("diff", json!({"runs": [run]}), "name 2 to 64"),
+        ("stall", json!({"run": run, "rank": 1001}), "at most 1000"),
         ("audit", json!({"cpus": "x"}), "cpus: "),
     ] {
         let (is_error, text) = called(dir.path(), &[(tool, arguments.clone())]).remove(0);

@@ -1,6 +1,7 @@
 //! Why nothing was imported.
 
 use jitterscope_model::{CpuSet, SinkError, visible};
+use jitterscope_platform::AccessError;
 use jitterscope_source::ContextError;
 use jitterscope_source::perfdata::PerfDataError;
 use jitterscope_source::tracedat::TraceDatError;
@@ -31,7 +32,7 @@ pub enum ImportError {
         "the folder {} takes no temporary file, which the records need: {source}. Name another one with --runs",
         visible(&dir.to_string_lossy())
     )]
-    Temporary { dir: PathBuf, source: io::Error },
+    Temporary { dir: PathBuf, source: AccessError },
     /// Its pages or its events are not described so that they can be decoded.
     #[error("this is {file}, but its records cannot be decoded: {source}")]
     Described { file: String, source: ContextError },

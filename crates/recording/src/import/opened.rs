@@ -5,6 +5,7 @@ use super::settings::ImportSettings;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, Imported, RateSource, TickRate, Ticks, TraceRole, visible,
 };
+use jitterscope_platform::{AccessError, HeldDir, is_full};
 use jitterscope_source::format::EventFormat;
 use jitterscope_source::perfdata::{self, PageStore, PerfDataError};
 use jitterscope_source::tracedat::{
@@ -13,7 +14,6 @@ use jitterscope_source::tracedat::{
 use jitterscope_source::{FormatText, Page, PageLayout, Symbols, SymbolsError, TraceContext};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -116,10 +116,17 @@ impl Foreign {
         settings: &ImportSettings,
         stop: &AtomicBool,
     ) -> Result<Opened<PageStore>, ImportError> {
-        let pages = unnamed(&settings.runs_dir)?;
+        let dir = || settings.runs_dir.clone();
+        let refused = |source| ImportError::Temporary { dir: dir(), source };
+        let pages = unnamed(&settings.runs_dir).map_err(refused)?;
         let read = perfdata::open(&self.file, pages, stop).map_err(|source| match source {
             PerfDataError::Io(source) => ImportError::Read(source),
             PerfDataError::Stopped => ImportError::Interrupted,
+            PerfDataError::Pages(source) if is_full(source.kind()) => ImportError::NoRoom,
+            PerfDataError::Pages(source) => refused(AccessError::Io {
+                path: dir(),
+                source,
+            }),
             source => ImportError::PerfData {
                 path: settings.file.clone(),
                 source,
@@ -135,32 +142,15 @@ impl Foreign {
     }
 }
 
-/// A file without a name: it is gone however the program ends.
-fn unnamed(dir: &Path) -> Result<File, ImportError> {
-    let refused = |source| ImportError::Temporary {
-        dir: dir.to_owned(),
-        source,
-    };
-    std::fs::create_dir_all(dir).map_err(refused)?;
-    // Nobody else may have prepared the file, so a name that exists is not used.
-    let mut tries = 0u32;
-    loop {
-        let path = dir.join(format!(".import-{}-{tries}", std::process::id()));
-        let made = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        match made {
-            Ok(file) => {
-                std::fs::remove_file(&path).map_err(refused)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => tries += 1,
-            Err(error) => return Err(refused(error)),
-        }
-    }
+/// A file without a name in the folder of runs: it is gone however the program ends.
+fn unnamed(runs: &Path) -> Result<File, AccessError> {
+    let dir = HeldDir::trusted_or_made(runs)?;
+    let name = format!(".import-{}", std::process::id());
+    // One that was killed at this very place had the same id.
+    let _ = dir.remove_file(&name);
+    let file = dir.create_new(&name)?;
+    dir.remove_file(&name)?;
+    Ok(file)
 }
 
 impl<R: ReadAt> Opened<R> {
@@ -236,7 +226,7 @@ impl<R: ReadAt> Opened<R> {
     pub(super) fn how(&self) -> &'static str {
         match self.dat.format {
             Imported::PERF_DATA => {
-                "perf record -a -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:*,timer:*,workqueue:*'"
+                "perf record -a -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'"
             }
             _ => "trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue",
         }

@@ -35,11 +35,12 @@ pub enum ReplayError {
     Taken(#[from] SinkError),
     /// There is a trace, but this part was not kept.
     #[error(
-        "the raw trace around this stall was not kept; raise --trace-limit (now {limit_mib} MiB) when recording"
+        "the raw trace around this stall was not kept; raise --trace-limit (now {} KiB) when recording",
+        limit >> 10
     )]
     NotKept {
-        /// The limit in force.
-        limit_mib: u64,
+        /// The limit in force, bytes.
+        limit: u64,
     },
     /// The run's trace lacks the recorder's setup steps.
     #[error(

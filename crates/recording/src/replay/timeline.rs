@@ -215,7 +215,7 @@ impl Frames<'_> {
         }
         if !kept && !manifest.trace.complete {
             return Err(ReplayError::NotKept {
-                limit_mib: manifest.trace.limit_bytes >> 20,
+                limit: manifest.trace.limit_bytes,
             });
         }
         events.sort_by_key(|event| event.time);

@@ -12,8 +12,8 @@ pub enum PerfDataError {
     #[error("the file of pages cannot be written: {0}")]
     Pages(io::Error),
     #[error(
-        "this is a perf.data in big-endian byte order; jitterscope reads little-endian ones. Import it with a tool of \
-         the machine that recorded it (perf script)"
+        "this is a perf.data in big-endian byte order; jitterscope reads little-endian ones. Read it there with \
+         perf script"
     )]
     BigEndian,
     #[error(

@@ -8,6 +8,7 @@ use crate::context::FormatText;
 use crate::symbols::{Symbols, SymbolsError};
 use crate::tracedat::{Buffer, Cursor, Options, ReadAt, TraceDat, Tracing};
 use jitterscope_model::Comm;
+use std::collections::{BTreeMap, HashMap};
 
 /// The length of a file's header; that of a stream is shorter.
 const HEADER: u64 = 104;
@@ -49,7 +50,7 @@ pub(super) struct Header {
     /// How the records of each event are laid out.
     pub(super) forms: Vec<Form>,
     /// The events of the numbers that records state.
-    pub(super) numbers: std::collections::HashMap<u64, usize>,
+    pub(super) numbers: HashMap<u64, usize>,
     pub(super) header_page: String,
     formats: Vec<FormatText>,
     functions: Result<Symbols, SymbolsError>,
@@ -69,7 +70,7 @@ impl Header {
             return Err(PerfDataError::Stream);
         }
         if magic != *MAGIC || size != HEADER {
-            return Err(from.damaged("its length cannot be").into());
+            return Err(from.damaged("its length is impossible").into());
         }
         let attribute_size = from.u64()?;
         let mut section = || -> Result<Section, PerfDataError> {
@@ -128,14 +129,14 @@ impl Header {
         self,
         store: PageStore,
         buffer: Buffer,
-        named: Vec<(i32, Comm)>,
+        named: BTreeMap<i32, Comm>,
         lost: u64,
     ) -> TraceDat<PageStore> {
         let mut options = self.options;
         options.overrun = lost;
         // A name that a record states is newer than those of the end.
         let mut threads = self.threads;
-        threads.retain(|(tid, _)| named.iter().all(|(of, _)| of != tid));
+        threads.retain(|(tid, _)| !named.contains_key(tid));
         threads.extend(named);
         let tracing = Tracing {
             header_page: self.header_page,
@@ -155,15 +156,15 @@ struct Event {
     form: Form,
 }
 
-type Numbered = (Vec<Event>, std::collections::HashMap<u64, usize>);
+type Numbered = (Vec<Event>, HashMap<u64, usize>);
 
 /// The events, and which event has which number.
 fn events(file: &dyn ReadAt, all: Section, size: u64) -> Result<Numbered, PerfDataError> {
     let mut from = Cursor::new(file, all.at, "list of events")?;
     if size < ATTRIBUTES + 16 || all.size / size > MOST_EVENTS {
-        return Err(from.damaged("its length cannot be").into());
+        return Err(from.damaged("its length is impossible").into());
     }
-    let (mut events, mut numbers) = (Vec::new(), std::collections::HashMap::new());
+    let (mut events, mut numbers) = (Vec::new(), HashMap::new());
     let mut left = MOST_NUMBERS;
     for number in 0..all.size / size {
         from.at = all.at.saturating_add(number * size);

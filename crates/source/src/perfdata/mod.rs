@@ -21,12 +21,12 @@ pub use pages::PageStore;
 use crate::ring::PageLayout;
 use crate::tracedat::{ReadAt, TraceDat};
 use header::Header;
-use jitterscope_model::Comm;
+use pages::MOST_CPUS;
 use records::{Found, Records};
 use sorted::{Sorted, What};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// The first bytes of a file.
 pub const MAGIC: &[u8; 8] = b"PERFILE2";
@@ -34,8 +34,6 @@ pub const MAGIC: &[u8; 8] = b"PERFILE2";
 pub const MAGIC_BIG_ENDIAN: &[u8; 8] = b"2ELIFREP";
 /// Names of threads that are kept.
 const MOST_THREADS: usize = 1 << 16;
-/// How many records are read between two looks at `stop`.
-const LOOK: u32 = 1 << 12;
 
 /// What a file holds.
 pub struct PerfData {
@@ -57,28 +55,32 @@ pub struct PerfData {
 pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfData, PerfDataError> {
     let header = Header::read(file)?;
     let layout = PageLayout::parse(&header.header_page)?;
-    let mut store = PageStore::new(pages, layout);
+    let mut store = PageStore::new(pages, layout, header.data.size);
     let mut sorted = Sorted::default();
     let mut threads = BTreeMap::new();
-    let mut records = Records::new(file, &header);
-    let (mut without_bytes, mut lost, mut read) = (0u64, 0u64, 0u32);
+    // Of each CPU, what was lost since its last sample, and when.
+    let mut losses = BTreeMap::new();
+    let mut records = Records::new(file, &header, stop);
+    let (mut without_bytes, mut lost, mut lost_in_all) = (0u64, 0u64, 0u64);
     while let Some(found) = records.next()? {
-        read = read.wrapping_add(1);
-        if read.is_multiple_of(LOOK) && stop.load(Ordering::Relaxed) {
-            return Err(PerfDataError::Stopped);
-        }
         match found {
             Found::Sample(sample) => {
+                // Older kernels read the clock for the loss after that for the sample behind it.
+                if let Some((_, count)) = losses.remove(&sample.cpu) {
+                    sorted.put(sample.time, sample.cpu, What::Lost(count));
+                }
                 let bytes = What::Record(sample.bytes.into());
                 sorted.put(sample.time, sample.cpu, bytes);
             }
             Found::Round => sorted.round(&mut |time, cpu, what| store.take(time, cpu, what))?,
             Found::Lost { at, count } => {
                 lost = lost.saturating_add(count);
-                if let Some((time, cpu)) = at {
-                    sorted.put(time, cpu, What::Lost(count));
+                if let Some((time, cpu)) = at.filter(|(_, cpu)| cpu.0 < MOST_CPUS) {
+                    let of = losses.entry(cpu).or_insert((time, 0u64));
+                    of.1 = of.1.saturating_add(count);
                 }
             }
+            Found::LostInAll { count } => lost_in_all = lost_in_all.saturating_add(count),
             Found::Name { tid, comm } => {
                 if threads.len() < MOST_THREADS || threads.contains_key(&tid) {
                     threads.insert(tid, comm);
@@ -90,11 +92,14 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
             sorted.half(&mut |time, cpu, what| store.take(time, cpu, what))?;
         }
     }
+    for (cpu, (time, count)) in losses {
+        sorted.put(time, cpu, What::Lost(count));
+    }
     sorted.all(&mut |time, cpu, what| store.take(time, cpu, what))?;
     let disordered = store.disordered;
+    let lost = lost.max(lost_in_all).saturating_add(store.unplaced);
     let buffer = store.finish()?;
     let cut = records.is_cut();
-    let threads: Vec<(i32, Comm)> = threads.into_iter().collect();
     Ok(PerfData {
         dat: header.into_dat(store, buffer, threads, lost),
         cut,

@@ -11,9 +11,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// No kernel has a CPU beyond this.
-const MOST_CPUS: u32 = 8192;
+pub(super) const MOST_CPUS: u32 = 8192;
 /// A page of this file, bytes, unless the file's description allows only smaller ones.
 const PAGE: usize = 4096;
+/// Pages take less room than the records do in their file, unless a CPU lost records again and again: each loss ends a
+/// page. So many times the room is accepted, and some pages for each CPU of the largest machine.
+const PAGES_OF_RECORDS: u64 = 4;
+const SPARE: u64 = 64 << 20;
 /// The pages of a CPU are read as if they were together: each CPU has a range of its own.
 const RANGE_BITS: u32 = 48;
 
@@ -26,8 +30,12 @@ pub struct PageStore {
     written: u32,
     cpus: Vec<OfCpu>,
     slots: BTreeMap<CpuId, usize>,
+    /// The most bytes that it takes.
+    most: u64,
     /// Records whose time was before that of the previous one of their CPU.
     pub(super) disordered: u64,
+    /// Records of a CPU that no kernel has, or longer than a page.
+    pub(super) unplaced: u64,
 }
 
 struct OfCpu {
@@ -38,7 +46,8 @@ struct OfCpu {
 }
 
 impl PageStore {
-    pub(super) fn new(file: File, layout: PageLayout) -> PageStore {
+    /// Pages of records that take `records` bytes in their own file.
+    pub(super) fn new(file: File, layout: PageLayout, records: u64) -> PageStore {
         PageStore {
             file,
             page_size: PAGE.min(layout.page_size()),
@@ -46,7 +55,11 @@ impl PageStore {
             written: 0,
             cpus: Vec::new(),
             slots: BTreeMap::new(),
+            most: records
+                .saturating_mul(PAGES_OF_RECORDS)
+                .saturating_add(SPARE),
             disordered: 0,
+            unplaced: 0,
         }
     }
 
@@ -77,16 +90,18 @@ impl PageStore {
         }
     }
 
-    /// Adds a record. One of a CPU that cannot be, or longer than a page, is a loss.
+    /// Adds a record. One of a CPU that no kernel has, or longer than a page, is a loss.
     ///
     /// # Errors
     /// The file cannot be written.
     fn put(&mut self, time: u64, cpu: CpuId, bytes: &[u8]) -> Result<(), PerfDataError> {
         let Some(slot) = self.slot(cpu) else {
+            self.unplaced += 1;
             return Ok(());
         };
         let filling = &mut self.cpus[slot].filling;
         if !filling.fits_any(bytes) {
+            self.unplaced += 1;
             return self.lost(cpu, 1);
         }
         let time = Ticks(time);
@@ -121,6 +136,12 @@ impl PageStore {
             return Ok(());
         }
         let at = u64::from(self.written) * self.page_size as u64;
+        if at >= self.most {
+            return Err(PerfDataError::Damaged {
+                what: "list of records",
+                why: "it has more losses than records could have",
+            });
+        }
         let page = of.filling.take();
         self.file
             .write_all_at(&page, at)

@@ -6,6 +6,7 @@ use super::sample::{Form, Sample, renamed};
 use crate::tracedat::ReadAt;
 use jitterscope_model::{Comm, CpuId};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is read at once, bytes: more than the longest record.
 const AT_ONCE: usize = 1 << 20;
@@ -33,6 +34,10 @@ pub(super) enum Found<'a> {
         at: Option<(u64, CpuId)>,
         count: u64,
     },
+    /// The sum of an event's losses, which perf writes at the end: records of `Lost` are in it.
+    LostInAll {
+        count: u64,
+    },
     /// A thread has a new name.
     Name {
         tid: i32,
@@ -43,6 +48,7 @@ pub(super) enum Found<'a> {
 /// The records.
 pub(super) struct Records<'f> {
     file: &'f dyn ReadAt,
+    stop: &'f AtomicBool,
     forms: &'f [Form],
     numbers: &'f HashMap<u64, usize>,
     /// Where the event's number is in each sample; `None`: all have the same form.
@@ -56,11 +62,17 @@ pub(super) struct Records<'f> {
 }
 
 impl<'f> Records<'f> {
-    pub(super) fn new(file: &'f dyn ReadAt, header: &'f Header) -> Records<'f> {
+    /// Reads until `stop` becomes true.
+    pub(super) fn new(
+        file: &'f dyn ReadAt,
+        header: &'f Header,
+        stop: &'f AtomicBool,
+    ) -> Records<'f> {
         let forms = &header.forms;
         let alike = forms.iter().all(|form| Some(form) == forms.first());
         Records {
             file,
+            stop,
             forms,
             numbers: &header.numbers,
             number_at: forms.first().filter(|_| !alike).and_then(Form::number_at),
@@ -80,7 +92,7 @@ impl<'f> Records<'f> {
     /// The next record that says something; `None` at the end.
     ///
     /// # Errors
-    /// The file cannot be read, is compressed, or its samples lack what places them.
+    /// The file cannot be read, is compressed, or its samples lack what places them; the user ended it.
     pub(super) fn next(&mut self) -> Result<Option<Found<'_>>, PerfDataError> {
         loop {
             let Some((kind, from, to)) = self.locate()? else {
@@ -109,15 +121,17 @@ impl<'f> Records<'f> {
                     let sample = form.sample(&self.ready[from..to]);
                     return Ok(Some(sample.map_or(Found::NoBytes, Found::Sample)));
                 }
-                LOST | LOST_SAMPLES => {
+                LOST => {
                     let body = &self.ready[from..to];
-                    let count = word(body, if kind == LOST { 8 } else { 0 }).unwrap_or(1);
-                    // Every event states its CPU alike, or none does.
-                    let at = self
-                        .forms
-                        .first()
-                        .and_then(|form| form.place_of_other(body));
+                    let count = word(body, 8).unwrap_or(1);
+                    // It begins with the number of its event.
+                    let form = self.form(word(body, 0));
+                    let at = form.and_then(|form| form.place_of_other(body));
                     return Ok(Some(Found::Lost { at, count }));
+                }
+                LOST_SAMPLES => {
+                    let count = word(&self.ready[from..to], 0).unwrap_or(1);
+                    return Ok(Some(Found::LostInAll { count }));
                 }
                 COMM => {
                     if let Some((tid, comm)) = renamed(&self.ready[from..to]) {
@@ -162,6 +176,9 @@ impl<'f> Records<'f> {
     fn has(&mut self, wanted: usize) -> Result<bool, PerfDataError> {
         if self.ready.len() - self.used >= wanted {
             return Ok(true);
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(PerfDataError::Stopped);
         }
         self.ready.drain(..self.used);
         self.used = 0;

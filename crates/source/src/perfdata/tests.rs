@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ring::Page;
-use jitterscope_model::CpuId;
+use jitterscope_model::{Comm, CpuId};
 use proptest::prelude::*;
 
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\

@@ -25,6 +25,10 @@ use std::path::{Path, PathBuf};
 
 /// The longest stalls that a report lists: those that a run keeps summed.
 const LISTED: usize = 10;
+/// The last stall by rank that an answer can have: each rank up to it is kept while the run is read.
+const MOST_RANK: u32 = 1000;
+/// The most runs that are compared.
+const MOST_RUNS: usize = 64;
 /// Bytes of an answer around its text: the names of the protocol, and the id of the question.
 const ENVELOPE: usize = 512;
 
@@ -75,8 +79,18 @@ impl Answers {
             fields: part.fields,
             cursor: part.cursor,
         };
-        let excerpt = excerpt.within(document, whole, self.most)?;
-        Ok(visible_json(&serde_json::to_string(&excerpt)?).into_owned())
+        let mut bytes = self.most;
+        loop {
+            let part = excerpt.within(document, whole.clone(), bytes)?;
+            let text = visible_json(&serde_json::to_string(&part)?).into_owned();
+            // What is made visible takes more room than before.
+            let carried = serde_json::to_string(&text)?.len();
+            let smaller = bytes * self.most / carried.max(1);
+            if carried <= self.most || smaller >= bytes {
+                return Ok(text);
+            }
+            bytes = smaller;
+        }
     }
 
     /// A message without what would make an answer longer than it may be.
@@ -137,7 +151,11 @@ impl Answers {
         let at = args.at.as_deref().map(moment).transpose()?;
         let which = match (args.stall, args.rank, at) {
             (Some(id), None, None) => Which::Id(id),
-            (None, Some(rank), None) => Which::Rank(rank as usize),
+            (None, Some(rank), None) if rank <= MOST_RANK => Which::Rank(rank as usize),
+            (None, Some(_), None) => {
+                let text = format!("rank: at most {MOST_RANK}; name other stalls by stall or at");
+                return Err(UsageError(text).into());
+            }
             (None, None, Some(at)) => Which::At(at),
             _ => {
                 let text = "name the stall by one of stall, rank and at";
@@ -150,8 +168,9 @@ impl Answers {
     }
 
     fn diff(&self, args: DiffArguments) -> anyhow::Result<(Document, Value, PartArguments)> {
-        if args.runs.len() < 2 {
-            return Err(UsageError("runs: name two or more to compare".into()).into());
+        if !(2..=MOST_RUNS).contains(&args.runs.len()) {
+            let text = format!("runs: name 2 to {MOST_RUNS} to compare");
+            return Err(UsageError(text).into());
         }
         let since = since(args.since)?.of_runs()?;
         let sides = sides_of(&|name| self.runs(name), since, &args.runs, &mut None)?;

@@ -30,13 +30,13 @@ const LOOK: Duration = Duration::from_millis(100);
 #[command(after_help = "\
 An assistant's program starts this command and asks through its standard input. It can list runs, read reports, \
 single stalls, culprits and comparisons, and examine this machine (audit, doctor). It changes nothing, records nothing, \
-and reads runs only from the folder of runs, and those that you name here. For example, in the configuration of a client:
+and reads runs only from the folder of runs and from the run folders that you name here. For example, in the configuration of a client:
 
   {\"mcpServers\": {\"jitterscope\": {\"command\": \"jitterscope\", \"args\": [\"mcp\"]}}}
 
 An answer is shorter than --tokens, counted as four bytes each; it states what is left out, and the cursor of the rest.")]
 pub struct McpArgs {
-    /// Folders of runs that may be read, too, each by the name that is given here
+    /// Run folders elsewhere that may be read, too; the client asks for each by the path given here
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub named: Vec<PathBuf>,
     /// The longest answer, in tokens of four bytes
@@ -62,7 +62,7 @@ pub fn run(args: &McpArgs, places: &Places) -> anyhow::Result<Exit> {
     std::thread::Builder::new()
         .name("js-mcp".into())
         .spawn(move || read(&lines))
-        .context("no thread to read standard input")?;
+        .context("the thread that reads standard input cannot be started")?;
     while !stop.load(Ordering::Relaxed) {
         let line = match received.recv_timeout(LOOK) {
             Ok(line) => line.context("standard input cannot be read")?,

@@ -4,8 +4,9 @@ use super::answers::Answers;
 use super::tools;
 use serde_json::{Value, json};
 
-/// The versions whose messages about tools have this form, newest last.
-const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The versions whose messages about tools have this form, newest last. 2025-03-26 has batches, too, which others do
+/// not have.
+const VERSIONS: [&str; 3] = ["2024-11-05", "2025-06-18", "2025-11-25"];
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;

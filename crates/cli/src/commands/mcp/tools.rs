@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub(super) const INSTRUCTIONS: &str = "jitterscope measures how long CPUs keep threads from running, and names what took \
 the time (culprits). Start with list, then report of a run ('latest' is the newest). Times are nanoseconds. Read 'trust' and \
 'warnings' of a report before you draw conclusions: unexplained time has no culprit. Answers are short: 'left_out' states \
-what they lack, and a cursor for its next page.";
+what they lack, and a cursor for its next page. An option --x in an error is the argument x; --worst is rank.";
 
 /// A tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
