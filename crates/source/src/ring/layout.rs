@@ -81,7 +81,8 @@ impl PageLayout {
         if timestamp_size != 8 || timestamp + 8 > data {
             return implausible("timestamp", timestamp, timestamp_size);
         }
-        if !matches!(commit_size, 4 | 8) || commit + commit_size > data {
+        let overlaps = commit < timestamp + timestamp_size && timestamp < commit + commit_size;
+        if !matches!(commit_size, 4 | 8) || commit + commit_size > data || overlaps {
             return implausible("commit", commit, commit_size);
         }
         Ok(PageLayout {
@@ -133,6 +134,17 @@ pub(super) mod tests {
         \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
         \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
         \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+
+    #[test]
+    fn fields_that_share_bytes_are_refused() {
+        let shifted = HEADER.replace("timestamp;\toffset:0", "timestamp;\toffset:1");
+        let refused = LayoutError::Implausible {
+            field: "commit",
+            offset: 8,
+            size: 8,
+        };
+        assert_eq!(PageLayout::parse(&shifted), Err(refused));
+    }
 
     #[test]
     fn the_kernels_text_is_read() {
