@@ -11,23 +11,35 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-/// The socket of a service manager.
-struct Manager(UnixDatagram);
+/// A service manager. It reads all the time, as systemd does: a full socket takes no message.
+struct Manager(Receiver<String>);
 
 impl Manager {
+    fn of(socket: UnixDatagram) -> Manager {
+        let (said, heard) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n) = socket.recv(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..n]).into_owned();
+                if said.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        Manager(heard)
+    }
+
     /// Waits for a message with this text.
     fn hears(&self, text: &str) -> String {
         let until = Instant::now() + Duration::from_secs(60);
         let mut heard = Vec::new();
-        while Instant::now() < until {
-            let mut bytes = [0; 4096];
-            self.0
-                .set_read_timeout(Some(Duration::from_secs(60)))
-                .unwrap();
-            let n = self.0.recv(&mut bytes).unwrap();
-            let said = String::from_utf8_lossy(&bytes[..n]).into_owned();
+        while let Ok(said) = self
+            .0
+            .recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
             if said.contains(text) {
                 return said;
             }
@@ -52,7 +64,7 @@ fn a_service_says_how_it_is_and_takes_other_settings_without_a_gap() {
     let (runs, file) = (dir.path().join("runs"), dir.path().join("agent.toml"));
     let (first, second) = (dir.path().join("m1"), dir.path().join("m2"));
     let manager = dir.path().join("notify");
-    let manager_socket = Manager(UnixDatagram::bind(&manager).unwrap());
+    let manager_socket = Manager::of(UnixDatagram::bind(&manager).unwrap());
     let fixed = format!(
         "cpus = '{}'\nprobe = 'spin'\nsection = '1s'\nkeep = '20s'\ndisk = '64MiB'\nbefore = '1s'\nafter = '500ms'\n",
         highest_cpu()
