@@ -1,6 +1,6 @@
 //! What a package and an issue hold: manual pages, and doctor's findings without names.
 
-use crate::live::{jitterscope, json, stderr};
+use crate::live::{jitterscope, json, stderr, turn};
 use crate::schema_check::conforms;
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ fn each_command_has_a_manual_page_with_its_options() {
 
 #[test]
 fn doctor_tells_others_no_path_of_this_machine() {
+    // It mounts tracefs.
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("ZqMk-state");
     std::fs::create_dir(&state).unwrap();

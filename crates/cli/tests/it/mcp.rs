@@ -1,5 +1,6 @@
 //! `mcp`: what an assistant is answered, through the protocol's own client and line by line.
 
+use crate::live::turn;
 use crate::readme;
 use crate::schema_check::conforms;
 
@@ -93,6 +94,8 @@ fn called(runs: &Path, calls: &[(&str, Value)]) -> Vec<(bool, String)> {
 
 #[test]
 fn every_answer_is_below_ten_thousand_tokens() {
+    // `doctor` mounts tracefs.
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let mut calls = vec![
         ("list", json!({})),
@@ -319,6 +322,8 @@ fn the_protocols_own_client_reads_the_tools_and_their_answers() {
     else {
         return;
     };
+    // `doctor` mounts tracefs.
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     readme::copied(dir.path(), readme::RUN);
     let calls = json!([
