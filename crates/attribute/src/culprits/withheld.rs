@@ -3,7 +3,7 @@
 //! | the victim | the CPU | what kept the victim from running |
 //! |---|---|---|
 //! | real-time, runnable | idles, or runs a fair thread | real-time throttling (`sched_rt_runtime_us`), or its successor, the fair server |
-//! | deadline, runnable | idles, or runs a lesser class | its own budget; or its `sched_yield`, if no interrupt made it leave |
+//! | deadline, runnable | idles, or runs a lesser class | its own budget; or its `sched_yield`, if no timer interrupt made it leave |
 //! | fair, runnable | idles | no known reason |
 //! | fair, runnable | runs another thread | that thread |
 //! | stopped | any | what stopped it |
@@ -160,7 +160,7 @@ pub(crate) fn withheld(
                 known,
                 by_itself,
             } => match by_class(prio, since, frame.opened < known, frame) {
-                // The kernel detects a used-up budget in an interrupt; a thread yields in a system call.
+                // The kernel detects a used-up budget in a timer's interrupt; a thread yields in a system call.
                 Unschedulable::Deadline if by_itself => Unschedulable::Yielded,
                 withheld => withheld,
             },

@@ -172,7 +172,7 @@ impl Frame {
         Frame::root(Class::Turn, tid, at)
     }
 
-    /// A switch gives the CPU to a thread; `by_itself`: the previous thread was not interrupted then.
+    /// A switch gives the CPU to a thread; `by_itself`: no timer interrupted the previous thread then.
     pub(crate) fn turn(switch: &Record, by_itself: bool, at: Ticks) -> Frame {
         let (prev, next) = (switch.prev(), switch.next());
         let state = switch.prev_state() & !Before::BY_ITSELF;

@@ -14,7 +14,7 @@ use jitterscope_model::{ExecutionContext, Nanos, TickRate, Ticks};
 const ENDED: u16 = 0x30;
 /// Marks a thread that was preempted within the kernel.
 const PREEMPTED: u16 = 0x100;
-/// The time from the end of an interrupt to the switch that it causes is shorter.
+/// The time from the end of an interrupt to the switch or softirq that it causes is shorter.
 const AFTER_INTERRUPT: Nanos = Nanos(50_000);
 /// A thread that is being frozen is interrupted or woken, and sleeps within this time.
 const AT_ONCE: Nanos = Nanos(100_000);
@@ -48,6 +48,8 @@ pub(crate) struct Machine {
     known: Ticks,
     /// When an interrupt or a softirq last ended; `None` before the first one.
     interrupted: Option<Ticks>,
+    /// When an interrupt that a timer may have caused, or a softirq right after it, last ended.
+    timed: Option<Ticks>,
     inferred: Option<Inferred>,
     switches: u64,
     unrecorded: u64,
@@ -64,6 +66,7 @@ impl Machine {
             now: Ticks(0),
             known: Ticks(0),
             interrupted: None,
+            timed: None,
             inferred: None,
             switches: 0,
             unrecorded: 0,
@@ -203,7 +206,7 @@ impl Machine {
         self.ring
             .replace_root(from, Outcome::Unseen, Frame::nobody(Class::Lost, from));
         let to = to.max(from).max(self.now);
-        self.interrupted = None;
+        (self.interrupted, self.timed) = (None, None);
         self.cut(to, None);
         self.ring
             .replace_root(to, Outcome::Closed, Frame::nobody(Class::NotSeen, to));
@@ -368,7 +371,21 @@ impl Machine {
         }
         let frames = &self.ring;
         let opened = |index: &u32| frames.frame(*index).is_closed_by(class, record);
-        match frames.stack.iter().rposition(opened) {
+        let opened = frames.stack.iter().rposition(opened);
+        let follows = |depth: usize, ended| {
+            let start = frames.frame(frames.stack[depth]).start;
+            start.since(ended) <= self.rate.ticks(AFTER_INTERRUPT)
+        };
+        // Some architectures' timers are ordinary interrupts.
+        let is_timed = match class {
+            Class::LocalTimer | Class::Irq => true,
+            Class::Softirq => opened.zip(self.timed).is_some_and(|(d, t)| follows(d, t)),
+            _ => false,
+        };
+        if is_timed {
+            self.timed = Some(at);
+        }
+        match opened {
             Some(depth) => {
                 self.cut(at, Some(beside));
                 self.unwind(depth + 1, at);
@@ -423,7 +440,7 @@ impl Machine {
         let preempted = record.prev_state() & PREEMPTED != 0;
         let by_itself = !preempted
             && self
-                .interrupted
+                .timed
                 .is_some_and(|ended| ended < turn || at.since(ended) > after);
         let root = self.ring.root_mut();
         root.end_comm = prev.comm;

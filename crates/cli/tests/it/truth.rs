@@ -541,15 +541,16 @@ fn deadline_spinner() -> Option<Owned> {
     in_deadline_class(&["sh", "-c", "while :; do :; done"])
 }
 
-/// A command in the deadline class, 2 of each 10 ms.
+/// A command in the deadline class, 2 ms of each period. The period is no multiple of the tick's: a thread that gives
+/// up its periods would begin each of them, and yield, beside a tick.
 fn in_deadline_class(command: &[&str]) -> Option<Owned> {
     let parameters = [
         "--sched-runtime",
         "2000000",
         "--sched-deadline",
-        "10000000",
+        "10300000",
         "--sched-period",
-        "10000000",
+        "10300000",
     ];
     let spawned = Command::new("chrt")
         .arg("-d")
