@@ -34,7 +34,7 @@ struct Published {
 
 pub fn run(args: &CratesArgs) -> anyhow::Result<()> {
     let published = published()?;
-    let packages = package(args.dirty)?;
+    let packages = package(&published, args.dirty)?;
     let scratch = tempfile::Builder::new()
         .prefix("jitterscope-crates-")
         .tempdir()?;
@@ -78,8 +78,9 @@ fn published() -> anyhow::Result<Vec<Published>> {
 }
 
 /// Packages each crate, builds it from its package, and returns the folder of the packages.
-fn package(dirty: bool) -> anyhow::Result<PathBuf> {
-    let mut args = vec!["package", "--quiet", "--workspace", "--locked"];
+fn package(published: &[Published], dirty: bool) -> anyhow::Result<PathBuf> {
+    let mut args = vec!["package", "--quiet", "--locked"];
+    args.extend(published.iter().flat_map(|of| ["-p", &of.name]));
     if dirty {
         args.push("--allow-dirty");
     }

@@ -59,9 +59,10 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
     }
     let started = root
         .path()
-        .join("etc/systemd/system/multi-user.target.wants");
+        .join("etc/systemd/system/multi-user.target.wants")
+        .join(Path::new(UNIT).file_name().unwrap_or_default());
     ensure!(
-        !started.exists(),
+        !started.is_symlink(),
         "a package that was installed starts its agent at boot"
     );
     let took = root.records()?;
