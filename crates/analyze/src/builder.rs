@@ -199,6 +199,7 @@ impl<'m> SummaryBuilder<'m> {
             history: self.history.finish(),
             pipeline: pipeline::summarize(manifest, sums.blame),
             periods: sums.periods,
+            marks: None,
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,

@@ -21,6 +21,7 @@ mod journal;
 mod known_names;
 mod line;
 mod machine;
+pub mod marks;
 mod moments;
 mod ours;
 mod owners;

@@ -41,6 +41,9 @@ pub struct RunSummary {
     pub pipeline: Option<PipelineSummary>,
     /// Periods of the stalls; null if there was no search: in wake-up runs, deadlines are periodic themselves.
     pub periods: Option<crate::periods::PeriodSummary>,
+    /// The marks of the application's logs, with the stalls in them; absent without logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<crate::marks::MarksSummary>,
     /// The kernel's counters that rose on measured CPUs; correlation only.
     pub counters: Vec<CounterTotal>,
     /// The sources of evidence, and what they could not see.

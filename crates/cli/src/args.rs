@@ -1,9 +1,9 @@
 //! The command line.
 
 use crate::commands::{
-    agent, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard, export,
-    guard_args, import, journal, list, mcp, open, pipeline, query, record, report, runs, sampler,
-    selftest, serve, sljtest, tune, watch_args,
+    agent, annotate, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard,
+    export, guard_args, import, journal, list, mcp, open, pipeline, query, record, report, runs,
+    sampler, selftest, serve, sljtest, tune, watch_args,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -72,6 +72,8 @@ pub enum Command {
     Mcp(mcp::McpArgs),
     /// Make a run of another tool's trace: who took the time of a thread or a CPU in it
     Import(Box<import::ImportArgs>),
+    /// Hold an application's own log against a stored run: its pauses, its slow requests
+    Annotate(annotate::AnnotateArgs),
     /// Write a stored run in the formats of other tools
     Export(export::ExportArgs),
     /// Read a pipeline's journal back
@@ -153,6 +155,7 @@ impl Command {
             | Command::Open(_)
             | Command::Query(_)
             | Command::Mcp(_)
+            | Command::Annotate(_)
             | Command::Export(_)
             | Command::Journal(_)
             | Command::Doctor(_)

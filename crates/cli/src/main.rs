@@ -12,7 +12,6 @@ mod exit;
 mod given;
 mod manual;
 mod measured;
-mod moment;
 mod output;
 mod parsing;
 mod places;
@@ -89,6 +88,7 @@ fn whole() -> std::process::ExitCode {
         Command::Query(args) => commands::query::run(args, &cli.places),
         Command::Mcp(args) => commands::mcp::run(args, &cli.places),
         Command::Import(args) => commands::import::run(args, &cli.places),
+        Command::Annotate(args) => commands::annotate::run(args, &cli.places),
         Command::Export(args) => commands::export::run(args, &cli.places),
         Command::Journal(args) => commands::journal::run(args, &cli.places),
         Command::Sljtest(args) => commands::sljtest::run(args, &cli.places),

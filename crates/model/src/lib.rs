@@ -25,6 +25,7 @@ mod kernel_source;
 mod keyed;
 mod machine;
 mod manifest;
+mod mark;
 mod misfit;
 mod moment;
 mod named_owner;
@@ -82,6 +83,7 @@ pub use manifest::{
     ClockCosts, ClockReading, CounterTotal, EdgeCostRow, EventsInGaps, HostFacts, ProbeSettings,
     RunManifest, SCHEMA_VERSION, SelfNoise, SleepingWork, StoredTrace,
 };
+pub use mark::{AppMark, MarkForm, MarkLog};
 pub use misfit::{Misfit, RoleNode};
 pub use moment::{AskedBy, SavedMoment};
 pub use named_owner::NamedOwner;

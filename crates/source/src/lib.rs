@@ -8,6 +8,7 @@
 //! | [`tracefs`] | the live source: our own instances, drained without waiting |
 //! | [`tracedat`] | another tool's file: `trace.dat` |
 //! | [`perfdata`] | another tool's file: `perf.data` |
+//! | [`marks`] | an application's own log: what it says of the time of a run |
 //! | [`counters`] | the counters in `/proc`: no privilege needed, correlation only |
 //! | [`smi`] | the processor's count of system management interrupts |
 //! | [`survey()`] | which sources a machine has |
@@ -21,6 +22,8 @@ mod context;
 pub mod counters;
 pub mod decode;
 pub mod format;
+pub mod marks;
+mod moment;
 pub mod perfdata;
 pub mod ring;
 pub mod smi;
@@ -33,6 +36,7 @@ pub mod tracefs;
 pub use calls::CallDecoder;
 pub use context::{ContextError, FormatText, TraceContext};
 pub use decode::{DecodeCounts, Decoder, Mark, PageInfo};
+pub use moment::Moment;
 pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
 pub use survey::{in_namespace, problem_in_namespace, sources, survey};
 pub use symbols::{Symbols, SymbolsError};

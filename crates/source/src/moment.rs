@@ -1,6 +1,6 @@
 //! Moments as in a graph or a log: a time of day, a date and time, or an epoch.
 
-use jiff::civil::{DateTime, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
@@ -88,24 +88,22 @@ impl Moment {
     /// The span of time in nanoseconds since the epoch, within or nearest to a run from `start` to `end`; a time
     /// without a zone is UTC if that lies within the run, else local. `None` if neither does.
     pub fn within(&self, start: u64, end: u64) -> Option<std::ops::Range<u64>> {
-        let zones = [TimeZone::UTC, TimeZone::system()];
-        let candidates: Vec<u64> = match &self.kind {
-            Kind::Epoch(epoch) => vec![*epoch],
-            Kind::Civil(civil) => zones
-                .iter()
-                .filter_map(|zone| epoch(*civil, zone))
-                .collect(),
-            Kind::OfDay(time) => zones
-                .iter()
-                .flat_map(|zone| on_days(*time, zone, start, end))
-                .collect(),
-        };
-        let spans = candidates
+        let spans = self
+            .candidates(start, end)
             .into_iter()
             .map(|from| from..from.saturating_add(self.resolution));
         spans
             .into_iter()
             .find(|span| span.start <= end && span.end > start)
+    }
+
+    /// The moments that it can mean near a run from `start` to `end`, nanoseconds since the epoch.
+    pub(crate) fn candidates(&self, start: u64, end: u64) -> Vec<u64> {
+        match &self.kind {
+            Kind::Epoch(epoch) => vec![*epoch],
+            Kind::Civil(civil) => epochs_near(Some(civil.date()), civil.time(), start, end),
+            Kind::OfDay(time) => epochs_near(None, *time, start, end),
+        }
     }
 
     /// The moment itself, nanoseconds since the epoch: if it is not between `start` and `end`, in UTC. `None` for a time
@@ -125,6 +123,16 @@ impl Moment {
     pub fn written(&self) -> &str {
         &self.written
     }
+}
+
+/// The moments that a time without a zone can mean, in UTC and in local time; without a date, on each day of a run.
+pub(crate) fn epochs_near(date: Option<Date>, time: Time, start: u64, end: u64) -> Vec<u64> {
+    let zones = [TimeZone::UTC, TimeZone::system()];
+    let near = |zone: &TimeZone| match date {
+        Some(date) => epoch(date.to_datetime(time), zone).into_iter().collect(),
+        None => on_days(time, zone, start, end),
+    };
+    zones.iter().flat_map(near).collect()
 }
 
 fn epoch(civil: DateTime, zone: &TimeZone) -> Option<u64> {

@@ -63,6 +63,12 @@ pub enum StoreError {
         path.display()
     )]
     Memory { path: PathBuf, mib: usize },
+    /// More logs of an application than a run keeps.
+    #[error(
+        "{} has {most} logs already: remove them with annotate --remove",
+        path.display()
+    )]
+    Logs { path: PathBuf, most: usize },
     /// A version wrote the run that this one cannot read.
     #[error("{} has schema version {found}; this jitterscope reads version {known}", path.display())]
     Version {
@@ -170,6 +176,10 @@ impl StoreError {
             StoreError::Damaged { path, why } => StoreError::Damaged {
                 path: alone(&path),
                 why,
+            },
+            StoreError::Logs { path, most } => StoreError::Logs {
+                path: alone(&path),
+                most,
             },
             StoreError::Version { path, found, known } => StoreError::Version {
                 path: alone(&path),

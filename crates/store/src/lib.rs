@@ -27,6 +27,7 @@
 //! | `remarks.parquet` | one row a combination of phase, placement, confidence and evidence that parts have |
 //! | `intervals.parquet` | one row a (CPU, reporting interval) |
 //! | `views.sql` | views for people: `attributions` joins parts, culprits and remarks |
+//! | `marks.json` | [`MarkLog`](jitterscope_model::MarkLog)s: what an application's logs say, as `annotate` and `--marks` add it; absent without |
 //! | `histograms.hlog` | HdrHistogram V2 interval log of the stalls, one tag a (probe, CPU), values in ns, stalls without a record at their mean length; then, for a pipeline, each of its whole-run histograms |
 //! | `journal.bin` | a pipeline's journal, records of 32 bytes, unless the user named another file |
 //! | `trace/context.json` | what is needed to decode the raw trace |
@@ -47,6 +48,7 @@ mod head;
 mod hlog;
 mod hlog_reader;
 mod killed;
+mod marks;
 mod naming;
 mod pages;
 mod partial;
@@ -75,6 +77,7 @@ pub use error::StoreError;
 pub use hlog_reader::StoredHistogram;
 pub use jitterscope_model::TraceRole;
 pub use killed::{KilledRun, Remains};
+pub use marks::{add_marks, remove_marks};
 pub use naming::check_label;
 pub use reader::RunReader;
 pub use rows::StoredRow;

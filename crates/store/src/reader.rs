@@ -5,6 +5,7 @@ use crate::culprits::Culprits;
 use crate::error::StoreError;
 use crate::head::{self, MACHINE};
 use crate::hlog_reader::{HistogramLog, StoredHistogram};
+use crate::marks::{LARGEST_MARKS, MARKS};
 use crate::pages::{CONTEXT, SEGMENTS, TRACE};
 use crate::table_reader::Table;
 use crate::tables::{self, INTERVALS, PARTS, STALLS};
@@ -12,7 +13,7 @@ use crate::trace_index::TraceIndex;
 use crate::trace_pieces::{StoredPage, TracePiece, number_of, read_pieces, segments};
 use crate::writer::{HISTOGRAMS, JOURNAL, SUMMARY};
 use jitterscope_model::{
-    Attribution, IntervalRow, MachineState, RunManifest, Stall, StallId, Ticks,
+    Attribution, IntervalRow, MachineState, MarkLog, RunManifest, Stall, StallId, Ticks,
 };
 use jitterscope_platform::{AccessError, HeldDir};
 use serde::de::DeserializeOwned;
@@ -119,6 +120,15 @@ impl RunReader {
             ) => Ok(None),
             other => other,
         }
+    }
+
+    /// The marks of the application's logs; none if no log was added.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn marks(&self) -> Result<Vec<MarkLog>, StoreError> {
+        let logs = document_if_any(Part::Half, &self.folder, MARKS, LARGEST_MARKS)?;
+        Ok(logs.unwrap_or_default())
     }
 
     /// One stall with its attribution, if it has one; `None` if the run has no stall of this id. Reads only the rows

@@ -453,16 +453,25 @@ impl RunWriter {
 /// Another user may change the folder, or the disk is full or fails; the run has no summary then.
 pub fn add_summary(run: &Path, sums: &impl Serialize) -> Result<(), StoreError> {
     let folder = HeldDir::trusted(run).map_err(StoreError::writing)?;
+    write_beside(&folder, SUMMARY, SUMMARY_PARTIAL, sums)
+}
+
+/// Writes a document of a complete run under another name, then gives it its own.
+pub(crate) fn write_beside(
+    folder: &HeldDir,
+    name: &str,
+    partial: &str,
+    value: &impl Serialize,
+) -> Result<(), StoreError> {
     // Left by a killed writer. If the removal fails, making the new file reports it.
-    let _ = folder.remove_file(SUMMARY_PARTIAL);
-    write_document(&folder, SUMMARY_PARTIAL, sums)?;
-    let renamed = folder.rename(SUMMARY_PARTIAL, SUMMARY);
+    let _ = folder.remove_file(partial);
+    let written = write_document(folder, partial, value);
+    let renamed = written.and_then(|()| folder.rename(partial, name).map_err(StoreError::writing));
     if renamed.is_err() {
-        let _ = folder.remove_file(SUMMARY_PARTIAL);
+        let _ = folder.remove_file(partial);
     }
-    renamed
-        .and_then(|()| folder.sync())
-        .map_err(StoreError::writing)
+    renamed?;
+    folder.sync().map_err(StoreError::writing)
 }
 
 /// Removes what only a killed recorder leaves to the next start. What cannot be removed does no harm in a whole run.

@@ -1,5 +1,6 @@
 //! Loads the summary of a stored run.
 
+use jitterscope_analyze::marks::{MarkFold, MarksSummary};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
 use jitterscope_model::{Attribution, KeyLevel, MachineState, RunManifest, Stall, StallId};
@@ -72,8 +73,33 @@ pub fn load_redacted(
         .machine(machine)
         .worst(worst)
         .periods(effort);
-    let summary = with_rows(&reader, &mut redactor, builder)?;
+    let mut summary = with_rows(&reader, &mut redactor, builder)?;
+    summary.marks = marks(&reader, &mut redactor)?;
     Ok((manifest, summary))
+}
+
+/// The marks of the application's logs against the rows of the run; `None` without logs.
+///
+/// # Errors
+/// A file of the run is damaged.
+fn marks(
+    reader: &RunReader,
+    redactor: &mut Option<Redactor>,
+) -> Result<Option<MarksSummary>, StoreError> {
+    let mut logs = reader.marks()?;
+    if logs.is_empty() {
+        return Ok(None);
+    }
+    if let Some(redactor) = redactor {
+        logs = logs.iter().map(|log| redactor.marks(log)).collect();
+    }
+    let mut fold = MarkFold::new(logs, reader.manifest());
+    rows(reader, redactor, |row| match row {
+        StoredRow::Stall(stall) => fold.stall(&stall),
+        StoredRow::Attribution(attribution) => fold.attribution(&attribution),
+        StoredRow::Interval(_) => {}
+    })?;
+    Ok(Some(fold.finish()))
 }
 
 /// One stall of a run with its parts, as in a report: the only entry of [`RunSummary::worst`], which is empty if the
@@ -133,6 +159,18 @@ fn stored(
     let (stored_level, stored_worst, stored_effort) = RowSums::STORED;
     let fits =
         level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
+    let mut summary = stored_rows(reader, worst, effort, level, fits)?;
+    summary.marks = marks(reader, &mut None)?;
+    Ok(summary)
+}
+
+fn stored_rows(
+    reader: &RunReader,
+    worst: usize,
+    effort: Option<Effort>,
+    level: KeyLevel,
+    fits: bool,
+) -> Result<RunSummary, StoreError> {
     let sums: Option<RowSums> = if fits { reader.summary()? } else { None };
     let Some(sums) = sums.filter(RowSums::is_current) else {
         let builder = SummaryBuilder::new(reader.manifest())

@@ -15,8 +15,8 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    AnyVersion, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
-    EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault, MetCulprits,
+    AnyVersion, AppMark, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
+    EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault, MarkLog, MetCulprits,
     MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
     ProbeKind, ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
     SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult,
@@ -40,6 +40,7 @@ pub struct Redactor {
     histograms: Pseudonyms,
     queues: Pseudonyms,
     groups: Pseudonyms,
+    marks: Pseudonyms,
     /// Redacted culprits, so that the parts of one still share it.
     culprits: MetCulprits<Arc<Culprit>>,
 }
@@ -200,6 +201,28 @@ impl Redactor {
         Attribution {
             stall: attribution.stall,
             parts,
+        }
+    }
+
+    /// The redacted marks of a log.
+    #[must_use]
+    pub fn marks(&mut self, log: &MarkLog) -> MarkLog {
+        MarkLog {
+            file: LEFT_OUT.to_owned(),
+            form: log.form,
+            outside: log.outside,
+            unread: log.unread,
+            beyond: log.beyond,
+            marks: log
+                .marks
+                .iter()
+                .map(|mark| AppMark {
+                    name: self.marks.of(&mark.name, "mark"),
+                    start_realtime_ns: mark.start_realtime_ns,
+                    length_ns: mark.length_ns,
+                    runtime: mark.runtime,
+                })
+                .collect(),
         }
     }
 

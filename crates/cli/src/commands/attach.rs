@@ -130,12 +130,13 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
     );
     line.clear();
     let outcome = outcome.map_err(usage_if_asked_wrongly)?;
+    let marked = args.kept.marks.add(&outcome.path, &outcome.manifest);
     let summary = print_run(
         &outcome.path,
         outcome.manifest,
         Form::of(args.shown.json, args.shown.full),
     )?;
-    let delivered = tell(&args.kept.output, &outcome.outputs, args.shown.quiet);
+    let delivered = tell(&args.kept.output, &outcome.outputs, args.shown.quiet).and(marked);
     leftovers::tell_left_behind(outcome.taken_down);
     let own = args.shown.gates.hold(None, &summary, delivered)?;
     // After a failed command the conditions do not apply.

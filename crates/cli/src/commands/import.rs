@@ -1,5 +1,6 @@
 //! `import`: a run from another tool's trace.
 
+use super::annotate::MarksArgs;
 use super::passive::named;
 use super::recording_args::ShownArgs;
 use super::report::{Form, print_run};
@@ -67,6 +68,8 @@ pub struct ImportArgs {
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
     #[command(flatten)]
+    pub marks: MarksArgs,
+    #[command(flatten)]
     pub shown: ShownArgs,
 }
 
@@ -101,8 +104,9 @@ pub fn run(args: &ImportArgs, places: &Places) -> anyhow::Result<Exit> {
     line.clear();
     let imported = imported.map_err(usage_if_asked_wrongly)?;
     let form = Form::of(args.shown.json, args.shown.full);
+    let marked = args.marks.add(&imported.path, &imported.manifest);
     let summary = print_run(&imported.path, imported.manifest, form)?;
-    args.shown.gates.hold(None, &summary, Exit::Ok)
+    args.shown.gates.hold(None, &summary, marked)
 }
 
 fn victim(args: &ImportArgs) -> Result<Option<Victim>, UsageError> {

@@ -4,6 +4,7 @@ mod advice;
 pub mod agent;
 mod agent_config;
 mod agent_notify;
+pub mod annotate;
 pub mod attach;
 pub mod audit;
 mod audit_expect;

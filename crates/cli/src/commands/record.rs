@@ -181,8 +181,9 @@ pub(super) fn conclude(args: &MeasureArgs, outcome: Outcome) -> anyhow::Result<E
             Err(error) => output::error(&error.into()),
         }
     }
+    let marked = args.kept.marks.add(&outcome.path, &outcome.manifest);
     let summary = print_run(&outcome.path, outcome.manifest, form)?;
-    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet);
+    let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet).and(marked);
     leftovers::tell_left_behind(outcome.taken_down);
     args.gates.hold(args.fail_above, &summary, delivered)
 }

@@ -1,5 +1,6 @@
 //! The common arguments of all recordings.
 
+use super::annotate::MarksArgs;
 use super::gate::Gates;
 use crate::units::size;
 use clap::Args;
@@ -17,6 +18,8 @@ pub struct KeptArgs {
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", value_name = "TARGET")]
     pub output: Vec<Destination>,
+    #[command(flatten)]
+    pub marks: MarksArgs,
 }
 
 /// What is printed of a run that was made of followed or watched threads, and what it is held against.

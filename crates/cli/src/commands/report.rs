@@ -8,7 +8,6 @@ use crate::completion;
 use crate::excerpt::{self, Document, ExcerptArgs, SinceArgs};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
-use crate::moment::Moment;
 use crate::output;
 use crate::places::{Places, program};
 use crate::redact::Redact;
@@ -19,6 +18,7 @@ use jitterscope_analyze::periods::Effort;
 use jitterscope_export::WholeFile;
 use jitterscope_model::{KeyLevel, RunManifest};
 use jitterscope_recording::reattributed;
+use jitterscope_source::Moment;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::text::Next;
 use jitterscope_view::timeline;
@@ -319,7 +319,12 @@ fn print_summary(
                 advice: advice::step(run, summary)?,
                 unlike_the_last: measured::unlike_the_run_before(path, summary),
             };
-            output::result(&text::brief(summary, &next, style))
+            let mut text = text::brief(summary, &next, style);
+            if let Some(marks) = &summary.marks {
+                let report = text::marks_report(summary, marks);
+                text += &format!("\n{}", report.terminal(style));
+            }
+            output::result(&text)
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One stall of a stored run as a timeline.
 
 use crate::exit::UsageError;
-use crate::moment::Moment;
 use crate::redact::Redact;
 use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::periods::Effort;
@@ -9,6 +8,7 @@ use jitterscope_model::{
     Nanos, Part, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow, Verdict,
 };
 use jitterscope_recording::stall_timeline;
+use jitterscope_source::Moment;
 use jitterscope_store::RunReader;
 use jitterscope_view::text::unproven;
 use jitterscope_view::timeline::{StallKind, TimelineView};

@@ -4,13 +4,13 @@ use super::measure_args::EventsArg;
 use super::recording_args::trace_buffer;
 use super::watch_metrics::MetricsAddress;
 use crate::completion;
-use crate::moment::Moment;
 use crate::reading::ReadingArgs;
 use crate::units::{duration, size, some_duration};
 use clap::{Args, Subcommand, ValueEnum};
 use jitterscope_analyze::gate::{Watched, parse_watched};
 use jitterscope_model::{CpuList, Nanos};
 use jitterscope_recording::watch::{Action, actions};
+use jitterscope_source::Moment;
 use std::path::PathBuf;
 
 /// How a watch measures.

@@ -10,12 +10,12 @@ mod shorten;
 pub use fields::KNOWN;
 
 use crate::exit::UsageError;
-use crate::moment::Moment;
 use crate::output;
 use clap::Args;
 use cursor::Cursor;
 use fields::Fields;
 use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_source::Moment;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -24,6 +24,14 @@ pub(super) fn periods(body: &mut Markup, run: &Drawn, links: &Links<'_>) {
     body.end();
 }
 
+pub(super) fn marks(body: &mut Markup, run: &Drawn, links: &Links<'_>) {
+    if let Some(marks) = &run.summary.marks {
+        body.section("marks", text::marks::HEADING);
+        text::marks_report(&run.summary, marks).html(body, links);
+        body.end();
+    }
+}
+
 pub(super) fn trust(body: &mut Markup, summary: &RunSummary) {
     body.section("trust", "How far to trust it");
     trust::report(summary).html(body, &Links::default());

@@ -118,6 +118,7 @@ pub fn render(page: &Page<'_>) -> Written {
     }
     followed::render(&mut body, summary);
     watched::render(&mut body, summary);
+    facts::marks(&mut body, page.run, &links);
     if has_stalls(page.run) {
         culprits::render(&mut body, page.run, &links);
         charts::series(&mut body, page.run);
@@ -219,6 +220,9 @@ fn sections(run: &Drawn) -> Vec<(&'static str, &'static str)> {
     }
     if !summary.passive.is_empty() {
         sections.push(("watched", "Owners"));
+    }
+    if summary.marks.is_some() {
+        sections.push(("marks", "Marks"));
     }
     if has_stalls(run) {
         sections.extend([

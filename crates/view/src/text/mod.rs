@@ -5,6 +5,7 @@ mod brief;
 mod cpus;
 pub(crate) mod culprits;
 pub(crate) mod headline;
+pub(crate) mod marks;
 mod over_time;
 mod owners;
 mod page;
@@ -20,6 +21,7 @@ pub(crate) mod worst;
 
 pub use brief::{Next, Step, brief};
 pub(crate) use brief::{cpus, message_headline, messages};
+pub use marks::report as marks_report;
 pub(crate) use page::Page;
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
@@ -62,6 +64,7 @@ pub fn render(summary: &RunSummary, style: Style) -> Report {
     if summary.withheld().is_empty() {
         periods::render(&mut page, summary);
     }
+    marks::render(&mut page, summary);
     worst::render(&mut page, summary);
     match &summary.wakeup {
         Some(wakeup) => wakeup::percentiles(&mut page, wakeup),
@@ -85,6 +88,7 @@ fn followed(summary: &RunSummary, style: Style) -> Report {
         culprits::render(&mut page, summary, attribution);
     }
     periods::render(&mut page, summary);
+    marks::render(&mut page, summary);
     worst::render(&mut page, summary);
     trust::render(&mut page, summary);
     page.warnings(summary);
@@ -120,6 +124,7 @@ fn watched(summary: &RunSummary, style: Style) -> Report {
     if let Some(attribution) = &summary.attribution {
         culprits::render(&mut page, summary, attribution);
     }
+    marks::render(&mut page, summary);
     worst::render(&mut page, summary);
     trust::render(&mut page, summary);
     page.warnings(summary);
