@@ -5,6 +5,7 @@ use crate::cpu::{self, share};
 use crate::cpu_summary::CpuSummary;
 use crate::culprit_row::CulpritRow;
 use crate::history::HistoryBuilder;
+use crate::marks::MarkFold;
 use crate::owners::OwnerRow;
 use crate::periods::Effort;
 use crate::pipeline;
@@ -16,8 +17,8 @@ use crate::summary::{
     Unexplained,
 };
 use jitterscope_model::{
-    Attribution, Delivery, Doubt, EventsInGaps, IntervalRow, KeyLevel, MachineState, Nanos, Row,
-    RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
+    Attribution, Delivery, Doubt, EventsInGaps, IntervalRow, KeyLevel, MachineState, MarkLog,
+    Nanos, Row, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
 };
 
 /// Takes a run's rows in order of their ids and builds its summary: see [`RowSummer`] for the order. If the sums of the
@@ -31,6 +32,7 @@ pub struct SummaryBuilder<'m> {
     history: HistoryBuilder,
     blame: BlameBuilder,
     machine: Option<MachineState>,
+    marks: Option<MarkFold<'m>>,
 }
 
 impl<'m> SummaryBuilder<'m> {
@@ -45,6 +47,7 @@ impl<'m> SummaryBuilder<'m> {
             history: HistoryBuilder::new(manifest),
             blame: BlameBuilder::new(manifest, KeyLevel::Program),
             machine: None,
+            marks: None,
         }
     }
 
@@ -59,6 +62,13 @@ impl<'m> SummaryBuilder<'m> {
     #[must_use]
     pub fn machine(mut self, machine: Option<MachineState>) -> SummaryBuilder<'m> {
         self.machine = machine;
+        self
+    }
+
+    /// Sets the application's logs. They need the stalls' rows, and are not part of known sums.
+    #[must_use]
+    pub fn marks(mut self, logs: Vec<MarkLog>) -> SummaryBuilder<'m> {
+        self.marks = (!logs.is_empty()).then(|| MarkFold::new(logs, self.manifest));
         self
     }
 
@@ -118,12 +128,18 @@ impl<'m> SummaryBuilder<'m> {
             self.blame
                 .stall(stall, self.manifest.rate.nanos(stall.length()));
         }
+        if let Some(marks) = &mut self.marks {
+            marks.stall(stall);
+        }
         self.rows.stall(stall);
     }
 
     /// Adds the attribution of an earlier stall.
     pub fn attribution(&mut self, attribution: &Attribution) {
         self.blame.attribution(attribution);
+        if let Some(marks) = &mut self.marks {
+            marks.attribution(attribution);
+        }
         self.rows.attribution(attribution);
     }
 
@@ -199,7 +215,7 @@ impl<'m> SummaryBuilder<'m> {
             history: self.history.finish(),
             pipeline: pipeline::summarize(manifest, sums.blame),
             periods: sums.periods,
-            marks: None,
+            marks: self.marks.map(MarkFold::finish),
             counters: manifest.counters.clone(),
             sources: sources(manifest),
             trust,

@@ -101,22 +101,23 @@ impl Trap {
         )))
     }
 
-    /// Sets the breakpoint for a while. Returns its start, its end, and the number of traps.
+    /// Sets the breakpoint for a while. Returns the number of traps, after a time from whose start to whose end the
+    /// breakpoint was set, however long this thread waited for its CPU before and after.
     fn moment(
         &mut self,
         length: Nanos,
     ) -> Result<(jitterscope_model::Ticks, jitterscope_model::Ticks, u64), DisturbError> {
         let failed = |error| DisturbError::refused("setting a hardware breakpoint")(error);
         let before = self.breakpoint.met().map_err(failed)?;
-        let start = clock::now(self.settings.clock);
         self.breakpoint.set(true).map_err(failed)?;
+        let start = clock::now(self.settings.clock);
         // Too short to sleep.
         let until = monotonic_now() + length;
         while monotonic_now() < until {
             std::hint::spin_loop();
         }
-        self.breakpoint.set(false).map_err(failed)?;
         let end = clock::now(self.settings.clock);
+        self.breakpoint.set(false).map_err(failed)?;
         Ok((
             start,
             end,

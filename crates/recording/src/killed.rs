@@ -53,15 +53,17 @@ pub fn finish_killed(runs: &Path) -> Result<Vec<(Partial, Ended)>, StoreError> {
     Ok(ended)
 }
 
-/// Finishes a part of a measurement, around this moment.
+/// Finishes a part of a measurement, around this moment. `None` if it has no row; nothing is left of it then.
 ///
 /// # Errors
-/// The disk is full or fails, or nothing of the part can be read. Nothing is left of it then.
-pub(crate) fn finish_part(part: KilledRun, moment: &SavedMoment) -> Result<PathBuf, StoreError> {
-    let path = part.path().to_path_buf();
+/// The disk is full or fails. Nothing is left of the part then.
+pub(crate) fn finish_part(
+    part: KilledRun,
+    moment: &SavedMoment,
+) -> Result<Option<PathBuf>, StoreError> {
     match finish(part, Some(moment))? {
-        Ended::Finished(run) => Ok(run),
-        Ended::Removed => Err(StoreError::Incomplete { path }),
+        Ended::Finished(run) => Ok(Some(run)),
+        Ended::Removed => Ok(None),
         Ended::Left(error) => Err(error),
     }
 }

@@ -53,6 +53,7 @@ pub fn load_drawn_with(
     }
     let mut summary = SummaryBuilder::new(&manifest)
         .machine(machine)
+        .marks(load::marks(reader, redactor)?)
         .worst(wanted.worst)
         .periods(wanted.effort)
         .level(KeyLevel::Program);

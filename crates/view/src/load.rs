@@ -1,9 +1,10 @@
 //! Loads the summary of a stored run.
 
-use jitterscope_analyze::marks::{MarkFold, MarksSummary};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::{Redactor, RowSums, RunSummary, SummaryBuilder};
-use jitterscope_model::{Attribution, KeyLevel, MachineState, RunManifest, Stall, StallId};
+use jitterscope_model::{
+    Attribution, KeyLevel, MachineState, MarkLog, RunManifest, Stall, StallId,
+};
 use jitterscope_store::{RunReader, StoreError, StoredRow};
 use std::path::Path;
 
@@ -71,35 +72,26 @@ pub fn load_redacted(
     let (manifest, machine) = facts(&reader, &mut redactor)?;
     let builder = SummaryBuilder::new(&manifest)
         .machine(machine)
+        .marks(marks(&reader, &mut redactor)?)
         .worst(worst)
         .periods(effort);
-    let mut summary = with_rows(&reader, &mut redactor, builder)?;
-    summary.marks = marks(&reader, &mut redactor)?;
+    let summary = with_rows(&reader, &mut redactor, builder)?;
     Ok((manifest, summary))
 }
 
-/// The marks of the application's logs against the rows of the run; `None` without logs.
+/// The application's logs, redacted on request.
 ///
 /// # Errors
-/// A file of the run is damaged.
-fn marks(
+/// The file is damaged.
+pub(crate) fn marks(
     reader: &RunReader,
     redactor: &mut Option<Redactor>,
-) -> Result<Option<MarksSummary>, StoreError> {
-    let mut logs = reader.marks()?;
-    if logs.is_empty() {
-        return Ok(None);
-    }
-    if let Some(redactor) = redactor {
-        logs = logs.iter().map(|log| redactor.marks(log)).collect();
-    }
-    let mut fold = MarkFold::new(logs, reader.manifest());
-    rows(reader, redactor, |row| match row {
-        StoredRow::Stall(stall) => fold.stall(&stall),
-        StoredRow::Attribution(attribution) => fold.attribution(&attribution),
-        StoredRow::Interval(_) => {}
-    })?;
-    Ok(Some(fold.finish()))
+) -> Result<Vec<MarkLog>, StoreError> {
+    let logs = reader.marks()?;
+    Ok(match redactor {
+        Some(redactor) => logs.iter().map(|log| redactor.marks(log)).collect(),
+        None => logs,
+    })
 }
 
 /// One stall of a run with its parts, as in a report: the only entry of [`RunSummary::worst`], which is empty if the
@@ -159,22 +151,13 @@ fn stored(
     let (stored_level, stored_worst, stored_effort) = RowSums::STORED;
     let fits =
         level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
-    let mut summary = stored_rows(reader, worst, effort, level, fits)?;
-    summary.marks = marks(reader, &mut None)?;
-    Ok(summary)
-}
-
-fn stored_rows(
-    reader: &RunReader,
-    worst: usize,
-    effort: Option<Effort>,
-    level: KeyLevel,
-    fits: bool,
-) -> Result<RunSummary, StoreError> {
+    let logs = marks(reader, &mut None)?;
+    let fits = fits && logs.is_empty();
     let sums: Option<RowSums> = if fits { reader.summary()? } else { None };
     let Some(sums) = sums.filter(RowSums::is_current) else {
         let builder = SummaryBuilder::new(reader.manifest())
             .machine(reader.machine()?)
+            .marks(logs)
             .path(reader.path());
         let builder = builder.worst(worst).level(level);
         let builder = match effort {

@@ -199,11 +199,10 @@ impl<'m> MarkFold<'m> {
         if self.manifest.idle_control() == Some(stall.cpu) {
             return;
         }
-        let reading = &self.manifest.clock_start;
+        let started = self.manifest.started_realtime_ns();
         let offset = |ticks| {
-            let time = reading.realtime_of(ticks, self.manifest.rate);
-            time.saturating_sub(self.manifest.started_realtime_ns())
-                .min(self.span.end)
+            let time = self.manifest.realtime_ns(ticks);
+            time.saturating_sub(started).min(self.span.end)
         };
         let at = offset(stall.start)..offset(stall.end);
         self.time.add(&at);

@@ -1,27 +1,25 @@
 //! Marks against stalls of known places.
 
 use super::*;
-use jitterscope_model::{AppMark, ClockReading, Evidence, Part, Task, ThreadRef, TickRate, Ticks};
+use jitterscope_model::{AppMark, Comm, Evidence, Part, Task, ThreadRef, Ticks};
+use jitterscope_store::RunReader;
+use std::path::Path;
 
 const START: u64 = 1_795_297_200_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// A second at a tick a nanosecond.
+/// A run of a second, at a tick a nanosecond.
 fn manifest() -> RunManifest {
-    let at = |ticks| ClockReading {
-        ticks: Ticks(ticks),
-        realtime_ns: START + ticks,
-        ..ClockReading::default()
-    };
-    RunManifest {
-        rate: TickRate {
-            hz: 1_000_000_000,
-            ..TickRate::default()
-        },
-        clock_start: at(0),
-        clock_end: at(1000 * MS),
-        ..RunManifest::default()
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/attach");
+    let mut manifest = RunReader::open(&fixture).unwrap().manifest().clone();
+    manifest.rate.hz = 1_000_000_000;
+    manifest.clock_start.realtime_ns = START;
+    (manifest.clock_start.ticks, manifest.clock_end.ticks) = (Ticks(0), Ticks(1000 * MS));
+    for thread in &mut manifest.threads {
+        (thread.from, thread.until) = (Ticks(0), Ticks(1000 * MS));
     }
+    assert_eq!(manifest.duration(), Nanos(1000 * MS));
+    manifest
 }
 
 fn log(marks: &[(&str, u64, u64)]) -> MarkLog {
@@ -46,7 +44,7 @@ fn stall(id: u64, tid: i32, from: u64, to: u64) -> Stall {
         cpu: CpuId(1),
         victim: ThreadRef {
             tid,
-            comm: "app".into(),
+            comm: Comm::new("app"),
         },
         start: Ticks(from * MS),
         end: Ticks(to * MS),

@@ -52,6 +52,7 @@ mod import;
 mod import_perf;
 mod killed;
 mod lost;
+mod marks;
 mod mcp;
 mod open;
 mod outputs;

@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 const CLIENT: [&str; 1] = ["mcp==1.30.0"];
 /// Bytes of an answer of 10,000 tokens.
 const BYTES: usize = 40_000;
-const TOOLS: [&str; 7] = [
-    "list", "report", "culprits", "stall", "diff", "audit", "doctor",
+const TOOLS: [&str; 8] = [
+    "list", "report", "culprits", "marks", "stall", "diff", "audit", "doctor",
 ];
 
 /// The largest stored runs: one of each kind.
@@ -110,6 +110,7 @@ fn every_answer_is_below_ten_thousand_tokens() {
             "culprits",
             json!({"run": run, "by": "thread", "top": 1_000_000}),
         ));
+        calls.push(("marks", json!({"run": run})));
         calls.push(("stall", json!({"run": run, "rank": 1})));
         calls.push(("diff", json!({"runs": [run, readme::RUN]})));
         calls.push(("audit", json!({"run": run})));

@@ -86,14 +86,23 @@ fn is_named(met: &[(usize, &VictimStall<'_>)], header: &Header, window: &Injecti
     if !header.kind.leaves_no_record() {
         return met.iter().any(|(_, stall)| stall.names(&header.expected));
     }
-    // Most of the stalls inside without an event must be reported as such, and not be blamed on a culprit.
-    let inside = met
-        .iter()
-        .map(|(_, stall)| stall)
-        .filter(|stall| stall.lies_in(window));
-    let alone: Vec<&Part> = inside.filter_map(|stall| stall.without_event()).collect();
-    let unseen = alone.iter().filter(|part| is_unseen(part)).count();
-    unseen > 0 && unseen * 2 > alone.len()
+    // Most of the stalls inside without an event must be reported as such, and not be blamed on a culprit. They must also
+    // cover a quarter of the time that no other stall covers, because single ones come by themselves.
+    let (mut unseen, mut blamed) = ((0, 0), 0);
+    let mut rest = window.end_ticks.since(window.start_ticks).0;
+    for (_, stall) in met {
+        let start = stall.start.max(window.start_ticks);
+        let covered = stall.end.min(window.end_ticks).since(start).0;
+        match stall.without_event().filter(|_| stall.lies_in(window)) {
+            Some(part) if is_unseen(part) => unseen = (unseen.0 + 1, unseen.1 + covered),
+            alone => {
+                blamed += u64::from(alone.is_some());
+                rest = rest.saturating_sub(covered);
+            }
+        }
+    }
+    let (number, covered) = unseen;
+    number > blamed && covered * 4 > rest
 }
 
 /// Whether a part reports that nothing was seen, without blame.

@@ -401,7 +401,8 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
             Evidence::Nothing,
         )
     };
-    let named = |verdicts: &[Verdict]| {
+    // Verdicts on stalls of the same length, one after the other, from 100 up to this time.
+    let named_up_to = |until: u64, verdicts: &[Verdict]| {
         let mut recorded = Recorded::default();
         // The interrupt that sets the breakpoint, which the host may delay.
         recorded.stall(
@@ -413,14 +414,23 @@ fn what_leaves_no_record_is_named_when_nobody_is_blamed_for_it() {
                 whole(Verdict::LateInterrupt),
             ],
         );
+        let each = (until - 100)
+            .checked_div(verdicts.len() as u64)
+            .unwrap_or(0);
         for (n, verdict) in (0..).zip(verdicts) {
-            recorded.stall(1, 200 + n * 100, 210 + n * 100, vec![whole(*verdict)]);
+            let start = 100 + n * each;
+            recorded.stall(1, start, start + each, vec![whole(*verdict)]);
         }
         // An unrelated stall: it extends beyond the window.
         recorded.stall(1, 900, 5_000, vec![whole(Verdict::CpuTaken)]);
         recorded.score(&header, &[window(0, 1_000, None)]).named == 1
     };
+    let named = |verdicts: &[Verdict]| named_up_to(880, verdicts);
     assert!(named(&[Verdict::NoEventInVm, Verdict::NoEventInVm]));
+    assert!(
+        !named_up_to(300, &[Verdict::NoEventInVm, Verdict::NoEventInVm]),
+        "such stalls come by themselves, too"
+    );
     assert!(named(&[Verdict::OutsideThisKernel]), "no virtual machine");
     assert!(
         named(&[

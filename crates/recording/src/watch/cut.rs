@@ -47,6 +47,9 @@ pub(super) enum CutError {
     /// The window lies outside of the history.
     #[error("the history has nothing of that time")]
     Nothing,
+    /// No stall and no whole interval lies within the window.
+    #[error("the history has no row of that time")]
+    NoRow,
 }
 
 /// Where a saved run goes.
@@ -129,10 +132,8 @@ pub(super) fn cut(
             trace.piece(piece?, &mut copy)?;
         }
     }
-    Ok(move_run(
-        &finish_part(copy.writer.leave()?, moment)?,
-        destination.runs,
-    )?)
+    let part = finish_part(copy.writer.leave()?, moment)?.ok_or(CutError::NoRow)?;
+    Ok(move_run(&part, destination.runs)?)
 }
 
 /// What is known of the part before its first row; `None` if the sections have nothing of it.

@@ -90,7 +90,7 @@ fn end(machine: &Machine, runs: &Path, left: &LeftHistory) -> Result<Option<Path
         None => None,
         Some(noted) => match save_noted(&history, runs, &noted) {
             // There is nothing left to try again with.
-            Err(CutError::Nothing) => None,
+            Err(CutError::Nothing | CutError::NoRow) => None,
             saved => Some(saved.map_err(|error| error.to_string())?),
         },
     };

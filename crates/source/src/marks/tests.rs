@@ -143,7 +143,7 @@ fn a_format_of_times_is_followed_and_a_wrong_one_refused() {
         let log = with(format, &format!("[{time}] GET /index\n")).unwrap();
         assert_eq!(shown(&log), [("GET /index", 1000, 0)], "{format}");
     }
-    assert!(matches!(with("%Q", "x"), Err(MarkError::Format { .. })));
+    assert!(matches!(with("%!", "x"), Err(MarkError::Format { .. })));
     let refused = with("%H:%M", "hello\nworld\n");
     let Err(MarkError::NothingRead { lines, first }) = refused else {
         panic!("{refused:?}")

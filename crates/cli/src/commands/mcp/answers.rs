@@ -2,7 +2,7 @@
 
 use super::tools::{
     AuditArguments, CulpritsArguments, DiffArguments, DoctorArguments, ListArguments,
-    PartArguments, ReportArguments, StallArguments, Tool,
+    MarksArguments, PartArguments, ReportArguments, StallArguments, Tool,
 };
 use crate::commands::compare_with::{answers, sides_of};
 use crate::commands::report::{self, Level};
@@ -66,6 +66,10 @@ impl Answers {
             Tool::List => self.list(read(tool, arguments)?)?,
             Tool::Report => self.report(read(tool, arguments)?)?,
             Tool::Culprits => self.culprits(read(tool, arguments)?)?,
+            Tool::Marks => {
+                let MarksArguments { run, part } = read(tool, arguments)?;
+                self.fields_of(&run, Level::Program, part, &["marks"])?
+            }
             Tool::Stall => self.stall(read(tool, arguments)?)?,
             Tool::Diff => self.diff(read(tool, arguments)?)?,
             Tool::Audit => self.audit(read(tool, arguments)?)?,
@@ -135,14 +139,28 @@ impl Answers {
         &self,
         args: CulpritsArguments,
     ) -> anyhow::Result<(Document, Value, PartArguments)> {
-        let level = args.by.unwrap_or(Level::Program).into();
-        let (_, summary) = load_by(&self.run(&args.run)?, LISTED, Effort::BRIEF, level)?;
+        let level = args.by.unwrap_or(Level::Program);
+        self.fields_of(
+            &args.run,
+            level,
+            args.part,
+            &["attribution", "trust.doubts"],
+        )
+    }
+
+    /// A report of which only some fields answer, unless others are asked for.
+    fn fields_of(
+        &self,
+        run: &str,
+        level: Level,
+        mut part: PartArguments,
+        fields: &[&str],
+    ) -> anyhow::Result<(Document, Value, PartArguments)> {
+        let (_, summary) = load_by(&self.run(run)?, LISTED, Effort::BRIEF, level.into())?;
         let whole = report::document(&summary, &SinceArgs::default())?;
-        let mut part = args.part;
         if part.fields.is_empty() {
-            part.fields = ["run.id", "run.label", "attribution", "trust.doubts"]
-                .map(String::from)
-                .to_vec();
+            let of_run = ["run.id", "run.label"].iter();
+            part.fields = of_run.chain(fields).map(|of| (*of).to_owned()).collect();
         }
         Ok((Document::Report, whole, part))
     }

@@ -17,16 +17,18 @@ pub(super) enum Tool {
     List,
     Report,
     Culprits,
+    Marks,
     Stall,
     Diff,
     Audit,
     Doctor,
 }
 
-const ALL: [Tool; 7] = [
+const ALL: [Tool; 8] = [
     Tool::List,
     Tool::Report,
     Tool::Culprits,
+    Tool::Marks,
     Tool::Stall,
     Tool::Diff,
     Tool::Audit,
@@ -39,6 +41,7 @@ impl Tool {
             Tool::List => "list",
             Tool::Report => "report",
             Tool::Culprits => "culprits",
+            Tool::Marks => "marks",
             Tool::Stall => "stall",
             Tool::Diff => "diff",
             Tool::Audit => "audit",
@@ -58,6 +61,10 @@ impl Tool {
             Tool::Culprits => {
                 "Who took the time in a run, most time first: share, number of stalls, mean and maximum, who sent or \
                  woke it; and the time without a culprit."
+            }
+            Tool::Marks => {
+                "An application's own log (a collector's pauses, slow requests) against a run that has one: which stalls \
+                 lay in which mark, whose they were, and how often chance gives as much."
             }
             Tool::Stall => {
                 "One stall of a run, moment by moment: what had the CPU, in order. Name it by its number (stall), by its \
@@ -83,6 +90,7 @@ impl Tool {
             Tool::List => schema_for!(ListArguments),
             Tool::Report => schema_for!(ReportArguments),
             Tool::Culprits => schema_for!(CulpritsArguments),
+            Tool::Marks => schema_for!(MarksArguments),
             Tool::Stall => schema_for!(StallArguments),
             Tool::Diff => schema_for!(DiffArguments),
             Tool::Audit => schema_for!(AuditArguments),
@@ -161,6 +169,14 @@ pub(super) struct CulpritsArguments {
     /// How culprits are told apart [default: program]
     #[schemars(with = "Option<String>", extend("enum" = ["program", "process", "thread", "executable", "user", "unit", "pod", "cgroup"]))]
     pub(super) by: Option<Level>,
+    #[serde(flatten)]
+    pub(super) part: PartArguments,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct MarksArguments {
+    /// Id, label (the newest run with it) or 'latest'
+    pub(super) run: String,
     #[serde(flatten)]
     pub(super) part: PartArguments,
 }
