@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What counts before a mark without a length.
-pub const MOMENT: Nanos = Nanos(1_000_000);
+const MOMENT: Nanos = Nanos(1_000_000);
 /// Rows by name; further names share the last row.
 const NAMES: usize = 50;
 /// Marks that are listed one by one.
@@ -64,6 +64,8 @@ pub struct MarkRow {
     pub name: String,
     /// The number of marks.
     pub count: u64,
+    /// How many of them have no length.
+    pub moments: u64,
     /// Their summed length; moments count one millisecond each.
     pub total_ns: Nanos,
     pub longest_ns: Nanos,
@@ -306,11 +308,15 @@ impl<'m> MarkFold<'m> {
                         *sums.entry(*row).or_insert(Nanos::ZERO) += *net;
                     }
                 }
+                let moments = numbers
+                    .iter()
+                    .filter(|mark| self.marks[**mark].length == Nanos::ZERO);
                 let lengths = at.iter().map(|at| at.end - at.start);
                 let total = lengths.clone().sum::<u64>();
                 MarkRow {
                     name,
                     count: numbers.len() as u64,
+                    moments: moments.count() as u64,
                     total_ns: Nanos(total),
                     longest_ns: Nanos(lengths.max().unwrap_or(0)),
                     with_stalls,

@@ -135,7 +135,7 @@ fn a_moment_has_what_was_just_before_it() {
     fold.attribution(&by(1, &[("late", 1)]));
     let found = fold.finish();
     let row = &found.names[0];
-    assert_eq!((row.count, row.with_stalls), (2, 1));
+    assert_eq!((row.count, row.moments, row.with_stalls), (2, 2, 1));
     assert_eq!(row.stalled_ns, MOMENT);
     assert_eq!(names(&row.culprits), [("backup".to_owned(), 1)]);
     assert_eq!(found.worst[0].length_ns, Nanos::ZERO);

@@ -71,10 +71,11 @@ fn pause(message: &str) -> Option<(String, Nanos)> {
     };
     if message.starts_with("Pause ") {
         let length = length::last(message)?;
-        let end = message
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(message.len());
-        return Some((format!("GC: {}", message[..end].trim_end()), length));
+        // Up to the sizes, `24M->4M(256M)`, or the length.
+        let is_figure = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let words = message.split_whitespace();
+        let name: Vec<&str> = words.take_while(|word| !is_figure(word)).collect();
+        return Some((format!("GC: {}", name.join(" ")), length));
     }
     // `Safepoint "G1CollectForAllocation", Time since last: 1 ns, ..., Total: 1234 ns`
     if let Some((name, rest)) = message

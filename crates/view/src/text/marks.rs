@@ -8,7 +8,7 @@ use crate::style::{Tone, tame};
 use crate::timeline::StallKind;
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_analyze::marks::{MOMENT, MarkCulprit, MarkLogSummary, MarksSummary};
+use jitterscope_analyze::marks::{MarkCulprit, MarkLogSummary, MarksSummary};
 use jitterscope_model::{MarkForm, Nanos, StallId};
 
 /// The number of names that short views show.
@@ -69,7 +69,7 @@ pub fn report(summary: &RunSummary, marks: &MarksSummary) -> Report {
         "stalled: time of {} inside the marks. at random: what marks of these lengths contain on average, wherever they \
          lie. chance: how often marks at other times contain as much.{}",
         noun.many,
-        if marks.names.iter().any(|row| row.longest_ns == MOMENT) {
+        if marks.names.iter().any(|row| row.moments > 0) {
             " A mark without a length counts as the millisecond before it."
         } else {
             ""
@@ -109,7 +109,7 @@ fn worst(marks: &MarksSummary) -> Table {
                 "length",
                 "explained",
                 "stalled",
-                "longest",
+                "stall",
             ]))
             .collect(),
         rows: rows.collect(),
