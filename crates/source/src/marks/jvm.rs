@@ -75,7 +75,13 @@ fn pause(message: &str) -> Option<(String, Nanos)> {
         let is_figure = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
         let words = message.split_whitespace();
         let name: Vec<&str> = words.take_while(|word| !is_figure(word)).collect();
-        return Some((format!("GC: {}", name.join(" ")), length));
+        let name = name.join(" ");
+        // The kind, without the cause: `(Normal) (G1 Evacuation Pause)`.
+        let kind = match name.split_once(") (") {
+            Some((kind, _)) => format!("GC: {kind})"),
+            None => format!("GC: {name}"),
+        };
+        return Some((kind, length));
     }
     // `Safepoint "G1CollectForAllocation", Time since last: 1 ns, ..., Total: 1234 ns`
     if let Some((name, rest)) = message
