@@ -44,11 +44,7 @@ fn pauses_and_safepoints_of_a_jvm_are_marks_that_end_at_their_time() {
     assert_eq!(
         shown(&log),
         [
-            (
-                "GC: Pause Young (Normal) (G1 Evacuation Pause)",
-                1500,
-                12_000
-            ),
+            ("GC: Pause Young (Normal)", 1500, 12_000),
             ("safepoint: G1CollectForAllocation", 1500, 13_000),
         ]
     );
