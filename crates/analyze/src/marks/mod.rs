@@ -124,6 +124,15 @@ struct Inside {
     culprits: Vec<(usize, Nanos)>,
 }
 
+/// A stall that meets marks.
+#[derive(Debug)]
+struct Met {
+    stall: StallId,
+    length: Nanos,
+    /// The marks' numbers, and its time in each.
+    marks: Vec<(usize, Nanos)>,
+}
+
 /// Takes a run's stalls, each followed by its attribution.
 #[derive(Debug)]
 pub struct MarkFold<'m> {
@@ -135,8 +144,8 @@ pub struct MarkFold<'m> {
     inside: BTreeMap<usize, Inside>,
     culprits: CulpritSums<(), ()>,
     time: StalledOverTime,
-    /// The stall whose attribution comes next, its length, and what lies in marks: their numbers and times.
-    last: Option<(StallId, Nanos, Vec<(usize, Nanos)>)>,
+    /// The stall whose attribution comes next, if it meets a mark.
+    last: Option<Met>,
 }
 
 /// A mark as nanoseconds from the start of the run.
@@ -227,21 +236,24 @@ impl<'m> MarkFold<'m> {
             }
         }
         let length = self.manifest.rate.nanos(stall.length());
-        self.last = (!shares.is_empty()).then_some((stall.id, length, shares));
+        self.last = (!shares.is_empty()).then_some(Met {
+            stall: stall.id,
+            length,
+            marks: shares,
+        });
     }
 
     /// Adds the attribution of the last stall.
     pub fn attribution(&mut self, attribution: &Attribution) {
-        let Some((id, length, shares)) = self.last.take() else {
+        let last = self.last.take();
+        let Some(met) = last.filter(|met| met.stall == attribution.stall) else {
             return;
         };
-        if id != attribution.stall || length == Nanos::ZERO {
-            return;
-        }
+        let length = u128::from(met.length.0).max(1);
         for part in &attribution.parts {
             let row = self.culprits.position_of((), &part.culprit);
-            for (mark, time) in &shares {
-                let net = u128::from(part.net.0) * u128::from(time.0) / u128::from(length.0);
+            for (mark, time) in &met.marks {
+                let net = u128::from(part.net.0) * u128::from(time.0) / length;
                 let net = Nanos(u64::try_from(net).unwrap_or(u64::MAX));
                 let Some(inside) = self.inside.get_mut(mark) else {
                     continue;
@@ -327,7 +339,7 @@ impl<'m> MarkFold<'m> {
                 }
             })
             .collect();
-        names.sort_by(|a, b| (b.stalled_ns, b.total_ns).cmp(&(a.stalled_ns, a.total_ns)));
+        names.sort_by_key(|row| Reverse((row.stalled_ns, row.total_ns)));
         MarksSummary {
             logs: self.logs,
             names,

@@ -32,7 +32,7 @@ pub(super) fn unit(word: &str) -> Option<f64> {
 /// A number of such units; `None` for what is no number, negative, or longer than a year.
 pub(super) fn of(number: &str, unit: f64) -> Option<Nanos> {
     let ns = number.trim().parse::<f64>().ok()? * unit;
-    (ns >= 0.0 && ns < 3.2e16).then_some(Nanos(ns as u64))
+    (0.0..3.2e16).contains(&ns).then_some(Nanos(ns as u64))
 }
 
 /// The last number with a unit in a text, as in `took 3.4ms` or `Total: 1234 ns`.

@@ -131,14 +131,12 @@ pub fn read_marks(
         ..MarkLog::default()
     };
     let (mut count, mut timed) = (0u64, false);
-    let mut next = columns.is_none().then(|| first.clone());
-    loop {
-        let Some(line) = next
-            .take()
-            .map_or_else(|| lines.next(), |line| Ok(Some(line)))?
-        else {
-            break;
-        };
+    let mut next = match columns {
+        Some(_) => lines.next()?,
+        None => Some(first.clone()),
+    };
+    while let Some(line) = next {
+        next = lines.next()?;
         if line.trim().is_empty() {
             continue;
         }
