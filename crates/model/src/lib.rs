@@ -8,6 +8,7 @@
 
 mod any_version;
 mod attribution;
+mod blocked;
 mod calls;
 mod clock_flaw;
 mod context;
@@ -52,6 +53,7 @@ mod words;
 
 pub use any_version::AnyVersion;
 pub use attribution::{Attribution, Confidence, Part, Placement};
+pub use blocked::{BlockReason, BlockedOn, NoReason, SleepStack};
 pub use calls::{CallRecord, GraphPrice};
 pub use clock_flaw::{ClockFailure, TscFlaw};
 pub use context::ExecutionContext;
