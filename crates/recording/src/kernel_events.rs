@@ -9,6 +9,7 @@ use crate::price::{PriceTally, RecordClock, TimedRecord};
 use crate::quotas::QuotaWatch;
 use crate::renames::RenameLimit;
 use crate::settings::RunSettings;
+use crate::stacks::{FollowedStacks, StackChoice};
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup,
     SetupStep, Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn,
@@ -16,8 +17,8 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{KeptFile, Machine, Topology, clock};
 use jitterscope_source::{
-    ContextError, Mark, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext,
-    TraceError, Tracefs,
+    ContextError, Mark, Recorder, RecorderSettings, Role, SleepStacks, Symbols, Tampering,
+    TraceContext, TraceError, Tracefs,
 };
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -54,6 +55,9 @@ impl NoEvents {
 pub(crate) struct KernelEvents {
     // Must precede `tracefs`: the instances are removed before the mount that contains them.
     graph: Option<FunctionGraph>,
+    stacks: Option<FollowedStacks>,
+    /// Why no stacks are recorded.
+    no_stacks: Option<SourceReport>,
     recorder: Recorder,
     /// What decoding the pages of all instances needs.
     described: TraceContext,
@@ -200,6 +204,8 @@ impl KernelEvents {
         let cross_check = CrossCheck::new(machine, &recorded, everywhere, has);
         Ok(KernelEvents {
             graph: None,
+            stacks: None,
+            no_stacks: None,
             described: recorder.context().clone(),
             recorder,
             tracefs,
@@ -251,6 +257,32 @@ impl KernelEvents {
         let graph = FunctionGraph::start(machine, &self.tracefs, &mut self.described, choice)?;
         self.graph = Some(graph);
         Ok(())
+    }
+
+    /// Also records the stacks of followed threads that go to sleep. Returns whether it does; if not, the sources say
+    /// why.
+    pub(crate) fn record_stacks(&mut self, choice: &StackChoice) -> bool {
+        let started = FollowedStacks::start(&self.tracefs, &mut self.described, choice);
+        let started = started.and_then(|stacks| {
+            let decoded = self.feed.decode_stacks(&self.described);
+            decoded.map(|()| stacks).map_err(|error| match error {
+                ContextError::Layout(error) => TraceError::Layout(error),
+                ContextError::Format(error) => TraceError::Format(error),
+            })
+        });
+        self.no_stacks = started.as_ref().err().map(SleepStacks::refused);
+        self.stacks = started.ok();
+        self.stacks.is_some()
+    }
+
+    /// Nobody asked for stacks.
+    pub(crate) fn without_stacks(&mut self) {
+        self.no_stacks = Some(SleepStacks::not_asked());
+    }
+
+    /// The stacks of followed threads, if they are recorded.
+    pub(crate) fn stacks(&mut self) -> Option<&mut FollowedStacks> {
+        self.stacks.as_mut()
     }
 
     /// Reads the CPU quota counters. Called after a turn's records were read and before they are used: a wait ends when
@@ -328,6 +360,8 @@ impl KernelEvents {
     pub(crate) fn sources(&self) -> Vec<SourceReport> {
         let mut sources = self.recorder.reports();
         sources.push(self.symbols_report.clone());
+        sources.extend(self.stacks.as_ref().map(FollowedStacks::report));
+        sources.extend(self.no_stacks.clone());
         sources
     }
 
@@ -397,6 +431,9 @@ impl KernelEvents {
         // If the kernel refuses to stop it, removing the instances ends it.
         let _ = self.recorder.stop();
         self.graph.iter_mut().for_each(FunctionGraph::stop);
+        if let Some(stacks) = &mut self.stacks {
+            let _ = stacks.stacks.stop();
+        }
     }
 
     /// The results of the recording. Called after the last drain: no more functions are named.
@@ -470,6 +507,7 @@ impl Source for KernelEvents {
                             Record::Lost(..)
                             | Record::SendersLost(..)
                             | Record::Disturbed(..)
+                            | Record::Stack(_)
                             | Record::Setup(_) => {}
                         }
                         take(record);
@@ -489,6 +527,28 @@ impl Source for KernelEvents {
                 if self.recorder.drain(role, cpu, &mut page).is_err() && role == Role::Local {
                     unreadable.insert(cpu);
                 }
+            }
+        }
+        if let Some(stacks) = &mut self.stacks {
+            // After the switches that they belong to.
+            for cpu in stacks.stacks.cpus().clone().iter() {
+                let feed = &mut self.feed;
+                let mut page = |bytes: &[u8]| {
+                    let now = clock::now(clock) + AHEAD;
+                    let info = feed.page((Role::Stacks, cpu), bytes, now, &mut *take);
+                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept)
+                    {
+                        kept = keep.rows(&[Row::Page(RawPage {
+                            role: Role::Stacks,
+                            cpu,
+                            first,
+                            last,
+                            bytes,
+                        })]);
+                    }
+                };
+                // No thread goes to sleep on a CPU that is offline.
+                let _ = stacks.stacks.drain(cpu, &mut page);
             }
         }
         if self.renames.turn(Instant::now()) {

@@ -15,7 +15,7 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    AnyVersion, AppMark, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
+    AnyVersion, AppMark, Attribution, BelongingThread, BlockedOn, ChosenThread, Comm, CounterTotal, Culprit,
     EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault, MarkLog, MetCulprits,
     MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
     ProbeKind, ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
@@ -338,6 +338,22 @@ impl Redactor {
             longest_wait_ns: thread.longest_wait_ns,
             cpus: thread.cpus.clone(),
             ran_instead: thread.ran_instead.iter().map(|row| self.ran(row)).collect(),
+            blocked_on: thread
+                .blocked_on
+                .iter()
+                .map(|row| self.blocked_on(row))
+                .collect(),
+        }
+    }
+
+    fn blocked_on(&mut self, row: &BlockedOn) -> BlockedOn {
+        BlockedOn {
+            reason: row.reason.clone(),
+            function: row.function.as_ref().map(|name| self.function(name)),
+            unknown_because: row.unknown_because.clone(),
+            count: row.count,
+            blocked_ns: row.blocked_ns,
+            max_ns: row.max_ns,
         }
     }
 
