@@ -95,7 +95,7 @@ pub use pipeline_result::{
     JournalEnd, JournalFault, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing,
     PipelineResult, PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
-pub use price::{EventClass, EventPrice};
+pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use record_cost::RecordCost;

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 
 /// How far in the future a record's time may be: the clocks of CPUs differ by less.
-const AHEAD: Ticks = Ticks(1_000_000);
+pub(crate) const AHEAD: Ticks = Ticks(1_000_000);
 
 pub(crate) enum NoEvents {
     Trace(TraceError),
@@ -261,8 +261,8 @@ impl KernelEvents {
 
     /// Also records the stacks of followed threads that go to sleep. Returns whether it does; if not, the sources say
     /// why.
-    pub(crate) fn record_stacks(&mut self, choice: &StackChoice) -> bool {
-        let started = FollowedStacks::start(&self.tracefs, &mut self.described, choice);
+    pub(crate) fn record_stacks(&mut self, machine: &Machine, choice: &StackChoice) -> bool {
+        let started = FollowedStacks::start(machine, &self.tracefs, &mut self.described, choice);
         let started = started.and_then(|stacks| {
             let decoded = self.feed.decode_stacks(&self.described);
             decoded.map(|()| stacks).map_err(|error| match error {
@@ -302,6 +302,9 @@ impl KernelEvents {
             self.graph
                 .iter_mut()
                 .for_each(|graph| graph.measure(from, until));
+            self.stacks
+                .iter_mut()
+                .for_each(|stacks| stacks.measure(from, until));
         }
         self.setup.push(SetupStep {
             before_turn: self.turns,
@@ -452,6 +455,7 @@ impl KernelEvents {
             sources,
             price: EventPrice {
                 graph,
+                stacks: self.stacks.as_ref().map(FollowedStacks::price),
                 ..self.price.so_far()
             },
             context,
@@ -529,27 +533,9 @@ impl Source for KernelEvents {
                 }
             }
         }
-        if let Some(stacks) = &mut self.stacks {
-            // After the switches that they belong to.
-            for cpu in stacks.stacks.cpus().clone().iter() {
-                let feed = &mut self.feed;
-                let mut page = |bytes: &[u8]| {
-                    let now = clock::now(clock) + AHEAD;
-                    let info = feed.page((Role::Stacks, cpu), bytes, now, &mut *take);
-                    if let (Some((first, last)), Ok(())) = (info.and_then(|info| info.range), &kept)
-                    {
-                        kept = keep.rows(&[Row::Page(RawPage {
-                            role: Role::Stacks,
-                            cpu,
-                            first,
-                            last,
-                            bytes,
-                        })]);
-                    }
-                };
-                // No thread goes to sleep on a CPU that is offline.
-                let _ = stacks.stacks.drain(cpu, &mut page);
-            }
+        // After the switches that they belong to.
+        if let (Some(stacks), Ok(())) = (&mut self.stacks, &kept) {
+            kept = stacks.turn(&mut self.feed, keep, take);
         }
         if self.renames.turn(Instant::now()) {
             self.recorder.leave_out_renames(self.renames.left_out());

@@ -120,15 +120,19 @@ impl<'a> Target for Attaching<'a> {
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
         let virtual_machine = followed.virtual_machine;
         if settings.stacks {
-            followed.stacks = events.record_stacks(&StackChoice {
-                settings: StackSettings {
-                    cpus: stage.topology.online.clone(),
-                    clock: stage.clock.kind,
-                    buffer_kb_per_cpu: u64::from(settings.run.trace_buffer_kib) / STACKS_SHARE,
-                    children: followed.new_threads || followed.children,
+            followed.stacks = events.record_stacks(
+                stage.machine,
+                &StackChoice {
+                    settings: StackSettings {
+                        cpus: stage.topology.online.clone(),
+                        clock: stage.clock.kind,
+                        buffer_kb_per_cpu: u64::from(settings.run.trace_buffer_kib) / STACKS_SHARE,
+                        children: followed.new_threads || followed.children,
+                    },
+                    by_name: !followed.names.is_empty(),
+                    rate: stage.rate(),
                 },
-                by_name: !followed.names.is_empty(),
-            });
+            );
         } else {
             events.without_stacks();
         }

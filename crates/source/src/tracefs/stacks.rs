@@ -18,6 +18,8 @@ use jitterscope_model::{
 const NAME: &str = "stacks";
 /// The event.
 const SWITCH: &str = "events/sched/sched_switch";
+/// The event that shows what a record costs.
+const PRICED: &str = "events/task/task_rename/enable";
 /// The option that adds stacks.
 const OPTION: &str = "options/stacktrace";
 /// Sleep states of `prev_state`: interruptible, uninterruptible, parked and idle. Threads that stop or end do not sleep,
@@ -115,6 +117,25 @@ impl SleepStacks {
             buffer,
             begun: false,
         })
+    }
+
+    /// Records a thread's renames of itself with their stacks, or ends that and forgets them, so that the cost of a stack
+    /// can be measured before any thread is followed. Sleeps are recorded meanwhile, too.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn price(&mut self, thread: Option<i32>) -> Result<(), TraceError> {
+        let Some(thread) = thread else {
+            self.side.set_tracing(false)?;
+            let instance = self.side.instance();
+            instance.write(PRICED, "0")?;
+            instance.empty("set_event_pid")?;
+            return self.side.forget(&mut self.buffer);
+        };
+        let instance = self.side.instance();
+        instance.write("set_event_pid", &thread.to_string())?;
+        instance.write(PRICED, "1")?;
+        self.side.set_tracing(true)
     }
 
     /// Adds the format that decoding its pages needs.
