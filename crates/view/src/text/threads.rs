@@ -6,9 +6,7 @@ use crate::report::{Cell, Column, Row, Table};
 use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{
-    BlockReason, BlockedOn, CpuSet, CpuShare, Nanos, NoReason, RanInstead, ThreadAccount,
-};
+use jitterscope_model::{BlockedOn, CpuSet, CpuShare, Nanos, NoReason, RanInstead, ThreadAccount};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -266,16 +264,13 @@ fn cpus(thread: &ThreadAccount) -> Table {
 /// What a thread was blocked on.
 fn blocked(thread: &ThreadAccount) -> Table {
     let row = |(at, one): (usize, &BlockedOn)| {
-        // The name of the reason `other` is that of its function.
-        let function = one.function.as_deref().map(tame);
-        let function = function.filter(|_| one.reason != BlockReason::Function);
         let mean = Nanos(one.blocked_ns.0 / one.count.max(1));
         Row {
             minor: true,
             aside: at >= BLOCKED,
             ..Row::from([
-                Cell::from(tame(&words::blocked_on(one))),
-                function.unwrap_or_default().into(),
+                tame(words::reason_name(&one.reason)).into(),
+                tame(words::shown_by(one)).into(),
                 count(one.count).into(),
                 mean.to_string().into(),
                 one.max_ns.to_string().into(),
@@ -288,7 +283,7 @@ fn blocked(thread: &ThreadAccount) -> Table {
         title: format!("What {} (tid {}) was blocked on", name(thread), thread.tid),
         columns: vec![
             Column::text("blocked on"),
-            Column::text("in"),
+            Column::text("seen in"),
             Column::number("times"),
             Column::number("mean"),
             Column::number("max"),
