@@ -212,7 +212,7 @@ fn each_reason_and_its_time_are_those_of_the_program() {
     assert_eq!(again["threads"], report["threads"]);
 }
 
-/// Reasons other than the lock of the interpreter.
+/// What a read, a write or a sync may wait for.
 const REASONS: &[&str] = &[
     "disk",
     "writeback",
@@ -221,7 +221,6 @@ const REASONS: &[&str] = &[
     "memory_fault",
     "reclaim",
     "kernel_lock",
-    "other",
 ];
 
 #[test]
