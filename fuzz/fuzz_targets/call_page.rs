@@ -3,7 +3,7 @@
 #![no_main]
 
 use jitterscope_model::{CpuId, Ticks};
-use jitterscope_source::{CallDecoder, FormatText, Page, TraceContext};
+use jitterscope_source::{CallDecoder, FormatText, Page, StackDecoder, TraceContext};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
@@ -45,6 +45,22 @@ fn read(decoder: &CallDecoder, bytes: &[u8]) {
     );
 }
 
+/// The fields of `kernel_stack` on Linux 6.18.
+const STACK: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+    \tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\
+    \tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n";
+
+/// No stack has more addresses than its page has bytes for.
+fn read_stacks(mut decoder: StackDecoder, bytes: &[u8]) {
+    let layout = decoder.layout().clone();
+    if let Ok(page) = Page::parse(&layout, bytes) {
+        decoder.records(CpuId(1), &page.read(), |stack| {
+            assert!(stack.frames.len() * 8 <= bytes.len());
+        });
+    }
+}
+
 fuzz_target!(|bytes: &[u8]| {
     read(&RECORDED, bytes);
     let text = String::from_utf8_lossy(bytes);
@@ -61,5 +77,18 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some(decoder)) = CallDecoder::new(&context) {
         read(&decoder, PAGE);
         read(&decoder, bytes);
+    }
+    // The stacks of sleeping threads, by their real format and by any.
+    for text in [STACK, &*text] {
+        let context = TraceContext {
+            formats: vec![FormatText {
+                text: format!("name: kernel_stack\nID: 11\nformat:\n{text}"),
+                ..format("kernel_stack", 11)
+            }],
+            ..CONTEXT.clone()
+        };
+        if let Ok(Some(decoder)) = StackDecoder::new(&context) {
+            read_stacks(decoder, bytes);
+        }
     }
 });

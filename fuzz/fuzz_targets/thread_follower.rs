@@ -6,8 +6,8 @@ use jitterscope_attribute::{
     FollowerSettings, Following, MessageWindow, NameResolver, Start, ThreadFollower,
 };
 use jitterscope_model::{
-    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, StallId,
-    TaskRef, ThreadRef, TickRate, Ticks, Verdict,
+    Comm, CpuId, EventKind, ExecutionContext, KernelAddr, KernelEvent, Name, Nanos, SleepStack,
+    StallId, TaskRef, ThreadRef, TickRate, Ticks, Verdict,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -106,6 +106,7 @@ fuzz_target!(|bytes: &[u8]| {
         user: None,
         most_threads: usize::from(flags >> 2 & 3) + 2,
         virtual_machine: from & 1 == 1,
+        stacks: flags & 8 == 8,
     });
     let from = u64::from(from) * 4;
     let until = if until == 0 {
@@ -150,6 +151,15 @@ fuzz_target!(|bytes: &[u8]| {
             kind: kind(rest),
         };
         follower.event(&event, &Names);
+        if flags & 8 == 8 && number % 3 > 0 {
+            let stack = SleepStack {
+                time: Ticks(now),
+                cpu,
+                tid: i32::from(current % 8),
+                frames: vec![KernelAddr(u64::from(place))],
+            };
+            follower.stack(&stack, &Names);
+        }
         if number % 16 == 15 {
             episodes.extend(follower.take_episodes());
             let window = MessageWindow {
@@ -174,6 +184,10 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(
             a.cpus.iter().map(|share| share.running_ns).sum::<Nanos>(),
             a.running_ns
+        );
+        assert_eq!(
+            a.blocked_on.iter().map(|row| row.blocked_ns).sum::<Nanos>(),
+            a.blocked_ns
         );
     }
     episodes.extend(follower.take_episodes());

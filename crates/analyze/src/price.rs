@@ -1,7 +1,7 @@
 //! The cost of recording kernel events for the measured CPUs and threads.
 
 use jitterscope_model::{
-    EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest,
+    EventClass, EventPrice, GraphPrice, Nanos, ProbeKind, RecordCost, RunManifest, StackPrice,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,9 @@ pub struct Price {
     pub on_measured: u64,
     /// The cost of one record, measured on this machine; null if that failed.
     pub record: Option<RecordCost>,
-    /// The time of the records on measured CPUs.
+    /// The stacks of sleeping threads; null if none were recorded.
+    pub stacks: Option<StackPrice>,
+    /// The time of the records and the stacks on measured CPUs.
     pub taken: Option<Taken>,
     /// The additional cost of tracing kernel functions; null if it was off.
     pub graph: Option<GraphPrice>,
@@ -59,6 +61,7 @@ pub(crate) fn of(price: &EventPrice, manifest: &RunManifest, stolen: Nanos) -> P
         events: price.events.clone(),
         on_measured: price.on_measured,
         record: price.record,
+        stacks: price.stacks.clone(),
         taken: price.taken().map(|(least, most)| Taken {
             least_ns: least,
             most_ns: most,

@@ -12,6 +12,7 @@
 
 mod attributor;
 mod bandwidth;
+mod block_reasons;
 mod calls;
 mod coincidence;
 mod costs;

@@ -1,6 +1,6 @@
 //! Sources of kernel records: the running kernel, or a run that kept them.
 
-use crate::{CpuId, CpuSet, DrainTurn, KernelEvent, Setup, Sink, Ticks};
+use crate::{CpuId, CpuSet, DrainTurn, KernelEvent, Setup, Sink, SleepStack, Ticks};
 
 /// One record on its way to attribution.
 #[derive(Clone, Debug)]
@@ -9,6 +9,8 @@ pub enum Record<'a> {
     Sender(&'a KernelEvent),
     /// From a measured CPU.
     Local(&'a KernelEvent),
+    /// The stack of a thread that goes to sleep, from the CPU that it leaves.
+    Stack(&'a SleepStack),
     /// Records of a measured CPU were lost between two times.
     Lost(CpuId, Ticks, Ticks),
     /// Records of the sending side were lost between two times.

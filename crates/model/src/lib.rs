@@ -8,6 +8,7 @@
 
 mod any_version;
 mod attribution;
+mod blocked;
 mod calls;
 mod clock_flaw;
 mod context;
@@ -52,6 +53,7 @@ mod words;
 
 pub use any_version::AnyVersion;
 pub use attribution::{Attribution, Confidence, Part, Placement};
+pub use blocked::{BlockReason, BlockedOn, NoReason, SleepStack};
 pub use calls::{CallRecord, GraphPrice};
 pub use clock_flaw::{ClockFailure, TscFlaw};
 pub use context::ExecutionContext;
@@ -93,7 +95,7 @@ pub use pipeline_result::{
     JournalEnd, JournalFault, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing,
     PipelineResult, PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
 };
-pub use price::{EventClass, EventPrice};
+pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use record_cost::RecordCost;

@@ -2,6 +2,7 @@
 
 use crate::words::open_words;
 use crate::{EventKind, GraphPrice, Nanos, RecordCost};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -68,6 +69,26 @@ impl EventKind {
     }
 }
 
+/// The overhead of the kernel stacks of sleeping threads in one recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StackPrice {
+    /// Stacks within the measured time.
+    pub records: u64,
+    /// Cost of one stack with the record that it belongs to, measured before the recording; null if that was not
+    /// possible.
+    pub record: Option<RecordCost>,
+}
+
+impl StackPrice {
+    /// Time that the stacks took, with warm and with cold caches; zero if the cost of one is not known.
+    fn taken(&self) -> (Nanos, Nanos) {
+        let times = |each: Nanos| Nanos(each.0.saturating_mul(self.records));
+        self.record.map_or((Nanos::ZERO, Nanos::ZERO), |record| {
+            (times(record.warm_ns), times(record.cold_ns))
+        })
+    }
+}
+
 /// The overhead of kernel events in one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventPrice {
@@ -82,6 +103,9 @@ pub struct EventPrice {
     /// The overhead of tracing kernel functions, if enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphPrice>,
+    /// The overhead of the stacks of sleeping threads, if they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<StackPrice>,
 }
 
 impl EventPrice {
@@ -93,12 +117,15 @@ impl EventPrice {
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Time that the records took from the measured CPUs: the range from all caches warm to all caches cold.
+    /// Time that the records and the stacks took from the measured CPUs: the range from all caches warm to all caches
+    /// cold.
     #[must_use]
     pub fn taken(&self) -> Option<(Nanos, Nanos)> {
         let times = |each: Nanos| Nanos(each.0.saturating_mul(self.on_measured));
+        let stacks = self.stacks.as_ref().map(StackPrice::taken);
+        let (warm, cold) = stacks.unwrap_or_default();
         self.record
-            .map(|record| (times(record.warm_ns), times(record.cold_ns)))
+            .map(|record| (times(record.warm_ns) + warm, times(record.cold_ns) + cold))
     }
 }
 

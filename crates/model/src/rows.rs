@@ -73,9 +73,25 @@ pub enum TraceRole {
     Senders,
     /// Kernel functions on the measured CPUs, from the tracer `function_graph`.
     Graph,
+    /// Kernel stacks of followed threads that are switched out to sleep.
+    Stacks,
 }
 
 impl TraceRole {
+    /// All roles.
+    pub const ALL: [TraceRole; 4] = [
+        TraceRole::Local,
+        TraceRole::Senders,
+        TraceRole::Graph,
+        TraceRole::Stacks,
+    ];
+
+    /// Whether its records show who had a CPU, and why. The others add to that.
+    #[must_use]
+    pub const fn has_events(self) -> bool {
+        matches!(self, TraceRole::Local | TraceRole::Senders)
+    }
+
     /// Its name, for a tracing instance and for files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -83,6 +99,7 @@ impl TraceRole {
             TraceRole::Local => "local",
             TraceRole::Senders => "senders",
             TraceRole::Graph => "graph",
+            TraceRole::Stacks => "stacks",
         }
     }
 }

@@ -104,6 +104,10 @@ pub enum SourceProblem {
     EventsLost { lost: u64 },
     /// Records of function calls were overwritten before they were read.
     CallsLost { lost: u64 },
+    /// Stacks of threads that went to sleep were overwritten before they were read.
+    StacksLost { lost: u64 },
+    /// Stacks of threads that go to sleep were not requested.
+    StacksNotAsked,
     /// A CPU has no trace buffer: it does not exist, or is offline.
     NoTraceBuffer { cpu: CpuId, system: String },
     /// The kernel was built without a tracer.
@@ -304,5 +308,9 @@ crate::words::open_words! {
         NearLostEvents = "near_lost_events",
         /// Function calls inside some stalls.
         SomeCalls = "some_calls",
+        /// What blocked threads waited for.
+        BlockReasons = "block_reasons",
+        /// What blocked threads waited for in some of their sleeps.
+        SomeBlockReasons = "some_block_reasons",
     }
 }

@@ -1,6 +1,6 @@
 //! The time account of one thread.
 
-use crate::{CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
+use crate::{BlockedOn, CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,10 @@ pub struct ThreadAccount {
     pub cpus: Vec<CpuShare>,
     /// What ran instead, most time first.
     pub ran_instead: Vec<RanInstead>,
+    /// What it waited for while it was blocked, most time first. The times sum to `blocked_ns`. Empty if an older
+    /// version recorded the run.
+    #[serde(default)]
+    pub blocked_on: Vec<BlockedOn>,
 }
 
 impl ThreadAccount {

@@ -274,6 +274,9 @@ pub enum Setup {
         user: Option<u32>,
         /// Maximum of followed threads.
         most_threads: u64,
+        /// Whether the stacks of threads that go to sleep are recorded.
+        #[serde(default)]
+        stacks: bool,
     },
     /// A thread is followed from now on.
     Follow {

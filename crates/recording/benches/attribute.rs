@@ -67,7 +67,7 @@ impl Run {
                 let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                     TraceRole::Senders => attributor.sender_event(&event),
                     TraceRole::Local => attributor.event(&event),
-                    TraceRole::Graph => {}
+                    TraceRole::Graph | TraceRole::Stacks => {}
                 });
             }
             attributor.announce(
@@ -83,7 +83,7 @@ impl Run {
             let _ = decoder.page(page.cpu, &page.bytes, |event| match page.role {
                 TraceRole::Senders => attributor.sender_event(&event),
                 TraceRole::Local => attributor.event(&event),
-                TraceRole::Graph => {}
+                TraceRole::Graph | TraceRole::Stacks => {}
             });
         }
     }

@@ -228,6 +228,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         user: None,
         most_threads: 1 << 12,
         virtual_machine: true,
+        stacks: false,
     });
     follower.measure(Ticks(0), Ticks(u64::MAX));
     let mut watch = PassiveWatch::new(PassiveSettings {

@@ -3,7 +3,7 @@
 use jitterscope_model::{CpuId, CpuSet, Record, Ticks};
 use jitterscope_source::{
     ContextError, DecodeCounts, Decoder, Mark, Page, PageInfo, PageLoss, PageRecords, Role,
-    TraceContext,
+    StackDecoder, TraceContext,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -12,6 +12,10 @@ use std::collections::BTreeMap;
 pub(crate) struct PageFeed {
     local: Decoder,
     senders: Decoder,
+    /// For the stacks of sleeping threads, if they are recorded.
+    stacks: Option<StackDecoder>,
+    /// Time of the last stack, for all CPUs.
+    last_stack: FxHashMap<CpuId, Ticks>,
     /// Time of the last record per measured CPU: a loss begins there.
     last_record: FxHashMap<CpuId, Ticks>,
     /// Time of the last record of the sending side, for all CPUs.
@@ -28,11 +32,19 @@ impl PageFeed {
         Ok(PageFeed {
             local: Decoder::new(context)?,
             senders: Decoder::new(context)?,
+            stacks: StackDecoder::new(context)?,
+            last_stack: FxHashMap::default(),
             last_sender: FxHashMap::default(),
             last_record: measured.iter().map(|cpu| (cpu, Ticks::default())).collect(),
             deaf_until: Ticks(0),
             foreign: 0,
         })
+    }
+
+    /// Also decodes the stacks that `context` describes from now on.
+    pub(crate) fn decode_stacks(&mut self, context: &TraceContext) -> Result<(), ContextError> {
+        self.stacks = StackDecoder::new(context)?;
+        Ok(())
     }
 
     /// Keeps what is written to `trace_marker` of either instance from now on.
@@ -102,6 +114,27 @@ impl PageFeed {
                         sink(Record::Local(&event));
                     }
                 }))
+            }
+            Role::Stacks => {
+                let decoder = self.stacks.as_mut()?;
+                let page = Page::parse(decoder.layout(), bytes).ok()?.read();
+                let last_stack = self.last_stack.entry(cpu).or_default();
+                if is_foreign(*last_stack, &page, now) {
+                    return None;
+                }
+                // A lost stack leaves its sleep without a reason.
+                losses(last_stack, &page);
+                decoder.records(cpu, &page, |stack| {
+                    if stack.time > deaf_until {
+                        sink(Record::Stack(stack));
+                    }
+                });
+                Some(PageInfo {
+                    range: page.time_range(),
+                    loss: page.loss(),
+                    damaged: page.is_damaged(),
+                    ..PageInfo::default()
+                })
             }
             // Which thread ran is known from the other instances; its function calls are read only when a stall is
             // shown.

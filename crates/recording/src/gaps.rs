@@ -52,7 +52,8 @@ impl GapAttribution {
             Record::SendersLost(from, to) => self.attributor.senders_lost(from, to),
             Record::Disturbed(cpus, from, to) => self.attributor.disturbed(cpus, from, to),
             Record::Setup(Setup::Measure { from, until }) => self.attributor.measure(*from, *until),
-            Record::Setup(_) => {}
+            // No probe sleeps for a reason of its own.
+            Record::Setup(_) | Record::Stack(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use crate::price::{PriceTally, RecordClock, TimedRecord};
 use crate::quotas::QuotaWatch;
 use crate::renames::RenameLimit;
 use crate::settings::RunSettings;
+use crate::stacks::{FollowedStacks, StackChoice};
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup,
     SetupStep, Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn,
@@ -16,8 +17,8 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{KeptFile, Machine, Topology, clock};
 use jitterscope_source::{
-    ContextError, Mark, Recorder, RecorderSettings, Role, Symbols, Tampering, TraceContext,
-    TraceError, Tracefs,
+    ContextError, Mark, Recorder, RecorderSettings, Role, SleepStacks, Symbols, Tampering,
+    TraceContext, TraceError, Tracefs,
 };
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 const ASK_KERNEL_EVERY: Duration = Duration::from_secs(1);
 
 /// How far in the future a record's time may be: the clocks of CPUs differ by less.
-const AHEAD: Ticks = Ticks(1_000_000);
+pub(crate) const AHEAD: Ticks = Ticks(1_000_000);
 
 pub(crate) enum NoEvents {
     Trace(TraceError),
@@ -54,6 +55,9 @@ impl NoEvents {
 pub(crate) struct KernelEvents {
     // Must precede `tracefs`: the instances are removed before the mount that contains them.
     graph: Option<FunctionGraph>,
+    stacks: Option<FollowedStacks>,
+    /// Why no stacks are recorded.
+    no_stacks: Option<SourceReport>,
     recorder: Recorder,
     /// What decoding the pages of all instances needs.
     described: TraceContext,
@@ -200,6 +204,8 @@ impl KernelEvents {
         let cross_check = CrossCheck::new(machine, &recorded, everywhere, has);
         Ok(KernelEvents {
             graph: None,
+            stacks: None,
+            no_stacks: None,
             described: recorder.context().clone(),
             recorder,
             tracefs,
@@ -253,6 +259,32 @@ impl KernelEvents {
         Ok(())
     }
 
+    /// Also records the stacks of followed threads that go to sleep. Returns whether it does; if not, the sources say
+    /// why.
+    pub(crate) fn record_stacks(&mut self, machine: &Machine, choice: &StackChoice) -> bool {
+        let started = FollowedStacks::start(machine, &self.tracefs, &mut self.described, choice);
+        let started = started.and_then(|stacks| {
+            let decoded = self.feed.decode_stacks(&self.described);
+            decoded.map(|()| stacks).map_err(|error| match error {
+                ContextError::Layout(error) => TraceError::Layout(error),
+                ContextError::Format(error) => TraceError::Format(error),
+            })
+        });
+        self.no_stacks = started.as_ref().err().map(SleepStacks::refused);
+        self.stacks = started.ok();
+        self.stacks.is_some()
+    }
+
+    /// Nobody asked for stacks.
+    pub(crate) fn without_stacks(&mut self) {
+        self.no_stacks = Some(SleepStacks::not_asked());
+    }
+
+    /// The stacks of followed threads, if they are recorded.
+    pub(crate) fn stacks(&mut self) -> Option<&mut FollowedStacks> {
+        self.stacks.as_mut()
+    }
+
     /// Reads the CPU quota counters. Called after a turn's records were read and before they are used: a wait ends when
     /// its throttling is counted.
     pub(crate) fn count_quotas(&mut self) -> &DrainTurn {
@@ -270,6 +302,9 @@ impl KernelEvents {
             self.graph
                 .iter_mut()
                 .for_each(|graph| graph.measure(from, until));
+            self.stacks
+                .iter_mut()
+                .for_each(|stacks| stacks.measure(from, until));
         }
         self.setup.push(SetupStep {
             before_turn: self.turns,
@@ -328,6 +363,8 @@ impl KernelEvents {
     pub(crate) fn sources(&self) -> Vec<SourceReport> {
         let mut sources = self.recorder.reports();
         sources.push(self.symbols_report.clone());
+        sources.extend(self.stacks.as_ref().map(FollowedStacks::report));
+        sources.extend(self.no_stacks.clone());
         sources
     }
 
@@ -397,6 +434,9 @@ impl KernelEvents {
         // If the kernel refuses to stop it, removing the instances ends it.
         let _ = self.recorder.stop();
         self.graph.iter_mut().for_each(FunctionGraph::stop);
+        if let Some(stacks) = &mut self.stacks {
+            let _ = stacks.stacks.stop();
+        }
     }
 
     /// The results of the recording. Called after the last drain: no more functions are named.
@@ -415,6 +455,7 @@ impl KernelEvents {
             sources,
             price: EventPrice {
                 graph,
+                stacks: self.stacks.as_ref().map(FollowedStacks::price),
                 ..self.price.so_far()
             },
             context,
@@ -470,6 +511,7 @@ impl Source for KernelEvents {
                             Record::Lost(..)
                             | Record::SendersLost(..)
                             | Record::Disturbed(..)
+                            | Record::Stack(_)
                             | Record::Setup(_) => {}
                         }
                         take(record);
@@ -490,6 +532,10 @@ impl Source for KernelEvents {
                     unreadable.insert(cpu);
                 }
             }
+        }
+        // After the switches that they belong to.
+        if let (Some(stacks), Ok(())) = (&mut self.stacks, &kept) {
+            kept = stacks.turn(&mut self.feed, keep, take);
         }
         if self.renames.turn(Instant::now()) {
             self.recorder.leave_out_renames(self.renames.left_out());

@@ -44,6 +44,7 @@ mod renames;
 mod replay;
 pub mod selftest;
 mod settings;
+mod stacks;
 mod steal;
 mod surroundings;
 mod threads;

@@ -187,6 +187,7 @@ impl PriceTally {
             record: self.record,
             helper_ns: Nanos::ZERO,
             graph: None,
+            stacks: None,
         }
     }
 }

@@ -36,7 +36,7 @@ impl CallDecoder {
         for text in context
             .formats
             .iter()
-            .filter(|text| text.system == "ftrace")
+            .filter(|text| text.system == "ftrace" && text.event != crate::stacks::RECORD)
         {
             let format = EventFormat::parse(&text.system, &text.event, &text.text)?;
             id = format.number("common_type");

@@ -106,6 +106,12 @@ impl EventFormat {
         }
     }
 
+    /// Where a field of any form begins; `None` if it is missing.
+    #[must_use]
+    pub fn start(&self, name: &str) -> Option<usize> {
+        self.find(name).map(|field| field.offset().into())
+    }
+
     /// An accessor for a text or other bytes; it reads no bytes if the field is missing.
     #[must_use]
     pub fn bytes(&self, name: &str) -> BytesField {

@@ -27,6 +27,7 @@ mod moment;
 pub mod perfdata;
 pub mod ring;
 pub mod smi;
+mod stacks;
 mod survey;
 pub mod symbols;
 pub mod tasks;
@@ -38,9 +39,11 @@ pub use context::{ContextError, FormatText, TraceContext};
 pub use decode::{DecodeCounts, Decoder, Mark, PageInfo};
 pub use moment::Moment;
 pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
+pub use stacks::StackDecoder;
 pub use survey::{in_namespace, problem_in_namespace, sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
 pub use tracefs::{
-    CallGraph, GraphSettings, Recorder, RecorderSettings, Role, Tampering, TraceError, Tracefs,
+    CallGraph, GraphSettings, Recorder, RecorderSettings, Role, SleepStacks, StackSettings,
+    Tampering, TraceError, Tracefs,
 };

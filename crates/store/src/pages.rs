@@ -33,12 +33,13 @@ fn role_byte(role: TraceRole) -> u8 {
         TraceRole::Senders => 1,
         // 2 is `TURN`.
         TraceRole::Graph => 3,
+        TraceRole::Stacks => 4,
     }
 }
 
 /// The role with this stored number.
 pub(crate) fn role_of(byte: u8) -> Option<TraceRole> {
-    [TraceRole::Local, TraceRole::Senders, TraceRole::Graph]
+    TraceRole::ALL
         .into_iter()
         .find(|role| role_byte(*role) == byte)
 }

@@ -186,6 +186,7 @@ fn purpose(name: &str) -> &'static str {
         "senders" => "who sent the IPI, woke the thread, queued the work",
         "trace-clock" => "events stamped on the probe's own clock",
         "symbols" => "names of kernel functions",
+        "stacks" => "what sleeping threads wait for (attach)",
         "interrupts" => "/proc/interrupts: counts of interrupts",
         "softirqs" => "/proc/softirqs: counts of softirqs",
         "steal" => "/proc/stat: time that the hypervisor took",

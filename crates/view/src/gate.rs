@@ -125,6 +125,11 @@ fn gate_reason(of: &GateReason) -> String {
         GateReason::NoMessagesReceived => "no messages were received".into(),
         GateReason::NothingMeasured => "nothing was measured".into(),
         GateReason::NoWork => "no followed thread had work".into(),
+        GateReason::NobodyFollowed => "no threads were followed (attach follows them)".into(),
+        GateReason::ReasonUnknown(share) => format!(
+            "another {:.4} % of the followed time was slept for an unknown reason",
+            100.0 * share
+        ),
         GateReason::FewAbove(of) => format!("fewer than ten {} lie above it", counted(*of)),
         GateReason::RestsOnFew { of, above, needed } => {
             let on = if *above < 0.95 {

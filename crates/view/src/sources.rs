@@ -127,6 +127,8 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
         P::FormatUnreadable { parser } => parser.clone(),
         P::EventsLost { lost } => format!("the ring buffer lost {lost} events"),
         P::CallsLost { lost } => format!("the ring buffer lost {lost} records of function calls"),
+        P::StacksLost { lost } => format!("the ring buffer lost {lost} kernel stacks"),
+        P::StacksNotAsked => "kernel stacks were not recorded".into(),
         P::NoTraceBuffer { cpu, system } => {
             format!("CPU {cpu} has no trace buffer that can be read: {system}")
         }
@@ -258,6 +260,9 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         P::MountRefused { denied: false, .. } => {
             "mount it manually: `mount -t tracefs tracefs /sys/kernel/tracing`"
         }
+        P::TracefsUnusable {
+            flaw: TracefsFlaw::Missing { file },
+        } if file.contains("stack") => "use a kernel built with CONFIG_STACKTRACE",
         P::TracefsUnusable { .. } | P::NoEvents { .. } => "use a kernel built with CONFIG_EVENT_TRACING",
         P::TraceClock { wanted, .. } if wanted == "x86-tsc" => {
             "record with the clock CLOCK_MONOTONIC_RAW, which the kernel stamps as mono_raw"
@@ -267,7 +272,8 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
             "where these events happened, record them too: trace-cmd record -e SYSTEM:EVENT, or perf record -e SYSTEM:EVENT"
         }
         P::EventsNotAsked { .. } => "record with --events all",
-        P::EventsLost { .. } => "make the trace buffer larger",
+        P::EventsLost { .. } | P::StacksLost { .. } => "make the trace buffer larger",
+        P::StacksNotAsked => "follow the threads with `attach` without --no-stacks",
         P::CallsLost { .. } => "make the trace buffer larger, or trace fewer functions",
         P::NoTracer { tracer } => match tracer.as_str() {
             "function_graph" => "use a kernel built with CONFIG_FUNCTION_GRAPH_TRACER",
@@ -380,6 +386,8 @@ pub(crate) fn loss(of: &SourceLoss) -> &str {
         SourceLoss::Stoppers => "who stopped a thread",
         SourceLoss::NearLostEvents => "the cause of stalls near the lost events",
         SourceLoss::SomeCalls => "calls inside some stalls",
+        SourceLoss::BlockReasons => "what blocked threads waited for",
+        SourceLoss::SomeBlockReasons => "what blocked threads waited for in some of their sleeps",
         SourceLoss::Other(word) => word,
     }
 }

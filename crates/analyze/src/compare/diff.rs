@@ -395,6 +395,13 @@ fn figure_rows(
             kinds.push(figure.kind);
         }
     }
+    // Of the reasons of sleeps, only those that some run has.
+    let is_seen = |kind: &FigureKind| {
+        let runs = sides.iter().flat_map(|side| &side.runs);
+        let mut figures = runs.flat_map(|run| &run.figures);
+        figures.any(|figure| figure.kind == *kind && figure.value.is_some_and(|value| value > 0.0))
+    };
+    kinds.retain(|kind| !matches!(kind, FigureKind::Blocked { .. }) || is_seen(kind));
     let of = |kind: FigureKind| of_figure(sides, kind, rules.margin);
     // The total was chosen before the data were seen; the other figures share their own alpha.
     let mut decided: BTreeMap<FigureKind, Comparison> = BTreeMap::new();

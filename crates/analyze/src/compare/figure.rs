@@ -5,7 +5,9 @@ use super::{Basis, Margin};
 use crate::RunSummary;
 use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT};
-use jitterscope_model::{Nanos, PassiveCpu, PipelineRole, RunManifest, Ticks};
+use jitterscope_model::{
+    BlockReason, Nanos, PassiveCpu, PipelineRole, RunManifest, ThreadAccount, Ticks,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,6 +70,8 @@ pub enum FigureKind {
     Waiting,
     /// The part of [`FigureKind::Lost`] under interrupts.
     Interrupted,
+    /// The time in which followed threads slept for a reason, as a share of their followed time.
+    Blocked { reason: &'static str },
     /// Preemptions of followed threads, per second.
     Preemptions,
     /// Migrations of followed threads to another CPU, per second.
@@ -95,7 +99,8 @@ impl FigureKind {
             FigureKind::Stolen
             | FigureKind::Lost
             | FigureKind::Waiting
-            | FigureKind::Interrupted => FigureUnit::Fraction,
+            | FigureKind::Interrupted
+            | FigureKind::Blocked { .. } => FigureUnit::Fraction,
             FigureKind::StallsOver { .. }
             | FigureKind::LateOver { .. }
             | FigureKind::SlowMessages { .. }
@@ -381,6 +386,7 @@ fn of_threads(found: &mut Figures, manifest: &RunManifest) {
         active / 1e9,
     );
     found.rate(FigureKind::Migrations, sum(|t| t.migrations), active / 1e9);
+    of_sleeps(found, threads);
     found.add(
         FigureKind::Worst,
         threads
@@ -388,6 +394,24 @@ fn of_threads(found: &mut Figures, manifest: &RunManifest) {
             .map(|t| t.longest_wait_ns.0 as f64)
             .reduce(f64::max),
     );
+}
+
+/// One figure for each reason, zero if no thread slept for it. A run without stacks has no such figure.
+fn of_sleeps(found: &mut Figures, threads: &[ThreadAccount]) {
+    let followed: Nanos = threads.iter().map(ThreadAccount::followed_ns).sum();
+    let rows = || threads.iter().flat_map(|thread| &thread.blocked_on);
+    if !rows().any(|row| row.reason != BlockReason::NotRecorded) {
+        return;
+    }
+    for reason in BlockReason::KNOWN {
+        let of_reason = rows().filter(|row| row.reason == *reason);
+        let slept: Nanos = of_reason.map(|row| row.blocked_ns).sum();
+        let share = slept.0 as f64 / followed.0.max(1) as f64;
+        let kind = FigureKind::Blocked {
+            reason: reason.as_str(),
+        };
+        found.add(kind, Some(share));
+    }
 }
 
 /// The figures of watched CPUs. All are relative to the time in which an owner had work: an owner that sleeps more does

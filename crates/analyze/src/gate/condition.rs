@@ -1,7 +1,7 @@
 //! A condition as data, and its text form.
 
 use super::value::GateValue;
-use jitterscope_model::Nanos;
+use jitterscope_model::{BlockReason, Nanos};
 use std::fmt;
 
 /// The percentiles that a run has.
@@ -58,6 +58,8 @@ pub enum Quantity {
     Firmware,
     /// `culprit(PATTERN)`: the time of culprits of this name or kind, of the measured time; `*` matches any text.
     Culprit(String),
+    /// `blocked(REASON)`: the time in which followed threads slept for this reason, of their followed time.
+    Blocked(BlockReason),
     /// `coverage`: the share of the time between two measured clock reads, on the worst CPU.
     Coverage,
     /// `worse(total)`, for `diff`: the total became worse.
@@ -185,6 +187,7 @@ impl fmt::Display for Quantity {
             Quantity::Hypervisor => f.write_str("hypervisor"),
             Quantity::Firmware => f.write_str("firmware"),
             Quantity::Culprit(pattern) => write!(f, "culprit({pattern})"),
+            Quantity::Blocked(reason) => write!(f, "blocked({reason})"),
             Quantity::Coverage => f.write_str("coverage"),
             Quantity::Worse(Change::Total) => f.write_str("worse(total)"),
             Quantity::Worse(Change::Any) => f.write_str("worse(any)"),

@@ -78,6 +78,8 @@ fn sources(quantity: &Quantity, told_by_events: bool) -> Vec<GateSource> {
         | Quantity::Stolen
         | Quantity::Stalls
         | Quantity::Coverage
+        // Its own bounds contain what is not known.
+        | Quantity::Blocked(_)
         | Quantity::Worse(_) => Vec::new(),
         Quantity::Max if told_by_events => vec![GateSource::Events],
         Quantity::Max => Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::condition::{Change, Condition, Limit, Operator, PERCENTILES, Percentile, Quantity};
 use super::names::check_name;
-use jitterscope_model::Nanos;
+use jitterscope_model::{BlockReason, Nanos};
 
 /// The error in a list of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub struct ParseError {
 
 /// The words with which a condition may begin.
 const WORDS: &str = "wait.pN, stall.pN, late.pN, message.pN, max, stolen, lost, stalls, unexplained, unresolved, \
-                     hypervisor, firmware, culprit(NAME), culprit(unit:NAME), coverage, and for diff worse(total), worse(any), \
+                     hypervisor, firmware, culprit(NAME), culprit(unit:NAME), blocked(REASON), coverage, and for diff worse(total), worse(any), \
                      worse(culprit NAME)";
 
 /// The unit of a limit.
@@ -147,6 +147,10 @@ fn quantity(condition: &str, text: &str) -> Result<(Quantity, Unit), ParseError>
                 check_name(pattern).map_err(|why| wrong(condition, why))?;
                 Ok((Quantity::Culprit(pattern.to_owned()), Unit::Percent))
             }
+            "blocked" => Ok((
+                Quantity::Blocked(reason(condition, pattern)?),
+                Unit::Percent,
+            )),
             "worse" => {
                 let change = match pattern.split_once(char::is_whitespace) {
                     None if pattern == "total" => Change::Total,
@@ -224,6 +228,27 @@ fn quantity(condition: &str, text: &str) -> Result<(Quantity, Unit), ParseError>
             ));
         }
     })
+}
+
+/// A reason that this version knows.
+fn reason(condition: &str, word: &str) -> Result<BlockReason, ParseError> {
+    let known = BlockReason::KNOWN.iter();
+    known
+        .clone()
+        .find(|reason| reason.as_str() == word)
+        .cloned()
+        .ok_or_else(|| {
+            let near = known
+                .clone()
+                .min_by_key(|reason| strsim::osa_distance(reason.as_str(), word))
+                .map_or("", BlockReason::as_str);
+            let all: Vec<&str> = known.map(BlockReason::as_str).collect();
+            let all = all.join(", ");
+            wrong(
+                condition,
+                format!("no thread is blocked on {word:?}; perhaps {near}? There are {all}"),
+            )
+        })
 }
 
 pub(super) fn limit(

@@ -8,7 +8,7 @@ use super::reason::{Counted, GateReason, InsteadOfSpinning};
 use crate::RunSummary;
 use crate::cpu::{OF_TIME, SUPPORT};
 use crate::percentiles::Percentiles;
-use jitterscope_model::{CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
+use jitterscope_model::{BlockReason, CulpritKind, Nanos, PassiveCpu, Subject, Verdict};
 
 /// A value, and why it may be another.
 pub(super) struct Measured {
@@ -170,11 +170,40 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
         }
         Quantity::Culprit(pattern) => goes_by_its_process(pattern, run)
             .and_then(|()| of_culprits(quantity, run, &|subject| is_meant(pattern, subject))),
+        Quantity::Blocked(reason) => blocked(reason, run),
         Quantity::Coverage => spun(run)
             .and_then(|()| run.trust.coverage.ok_or(GateReason::RecorderKilled))
             .and_then(whole),
         Quantity::Worse(_) => Err(GateReason::OnlyDiffCompares),
     }
+}
+
+/// The share of the followed time that threads slept for a reason.
+fn blocked(reason: &BlockReason, run: &RunSummary) -> Answer {
+    let threads = &run.threads;
+    let followed: Nanos = threads.iter().map(|thread| thread.followed_ns()).sum();
+    if followed == Nanos::ZERO {
+        return Err(GateReason::NobodyFollowed);
+    }
+    let of = |wanted: &dyn Fn(&BlockReason) -> bool| -> Nanos {
+        let rows = threads.iter().flat_map(|thread| &thread.blocked_on);
+        let rows = rows.filter(|row| wanted(&row.reason));
+        rows.map(|row| row.blocked_ns).sum()
+    };
+    let share = |time: Nanos| time.0 as f64 / followed.0 as f64;
+    let value = share(of(&|own| own == reason));
+    let known = of(&|own| *own != BlockReason::NotRecorded);
+    let slept: Nanos = threads.iter().map(|thread| thread.blocked_ns).sum();
+    let unknown: Nanos = threads.iter().map(|thread| thread.unknown_ns).sum();
+    // What a thread did in unknown time is not known either.
+    let hidden = share(slept.saturating_sub(known) + unknown);
+    let is_asked = *reason == BlockReason::NotRecorded;
+    Ok(Measured {
+        value,
+        doubt: (hidden > 0.0 && !is_asked).then_some(GateReason::ReasonUnknown(hidden)),
+        at_least: value,
+        at_most: if is_asked { value } else { value + hidden },
+    })
 }
 
 fn percentile_of(

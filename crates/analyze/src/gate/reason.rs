@@ -35,6 +35,10 @@ pub enum GateReason {
     NothingMeasured,
     /// No followed thread had work.
     NoWork,
+    /// No threads were followed.
+    NobodyFollowed,
+    /// This share of the followed time was slept for an unknown reason.
+    ReasonUnknown(f64),
     /// Too few values lie above the percentile.
     FewAbove(Counted),
     /// The percentile rests on too few values.

@@ -15,11 +15,12 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    AnyVersion, AppMark, Attribution, BelongingThread, ChosenThread, Comm, CounterTotal, Culprit,
-    EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault, MarkLog, MetCulprits,
-    MovedBecause, Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread,
-    ProbeKind, ProbeResult, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
-    SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult,
+    AnyVersion, AppMark, Attribution, BelongingThread, BlockReason, BlockedOn, ChosenThread, Comm,
+    CounterTotal, Culprit, EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault,
+    MarkLog, MetCulprits, MovedBecause, NoReason, Part, PassiveCpu, PipelineJournal,
+    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, RanInstead, RunHead,
+    RunManifest, SavedMoment, SelfNoise, Sender, SourceReport, Stall, ThreadAccount, ThreadRef,
+    WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -338,6 +339,29 @@ impl Redactor {
             longest_wait_ns: thread.longest_wait_ns,
             cpus: thread.cpus.clone(),
             ran_instead: thread.ran_instead.iter().map(|row| self.ran(row)).collect(),
+            blocked_on: thread
+                .blocked_on
+                .iter()
+                .map(|row| self.blocked_on(row))
+                .collect(),
+        }
+    }
+
+    fn blocked_on(&mut self, row: &BlockedOn) -> BlockedOn {
+        BlockedOn {
+            // A word of a newer version may be anything.
+            reason: match &row.reason {
+                BlockReason::Other(_) => BlockReason::Function,
+                known => known.clone(),
+            },
+            function: row.function.as_ref().map(|name| self.function(name)),
+            unknown_because: row
+                .unknown_because
+                .clone()
+                .filter(|why| NoReason::KNOWN.contains(why)),
+            count: row.count,
+            blocked_ns: row.blocked_ns,
+            max_ns: row.max_ns,
         }
     }
 

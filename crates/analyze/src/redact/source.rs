@@ -59,6 +59,8 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         | SourceProblem::PidNamespace
         | SourceProblem::EventsLost { .. }
         | SourceProblem::CallsLost { .. }
+        | SourceProblem::StacksLost { .. }
+        | SourceProblem::StacksNotAsked
         | SourceProblem::GraphForOne
         | SourceProblem::NoFunctionNames
         | SourceProblem::VirtualSmiCount

@@ -160,6 +160,38 @@ fn time_of_followed_threads_is_a_share_of_that_in_which_they_had_work() {
 }
 
 #[test]
+fn sleeps_are_a_share_of_the_followed_time_and_only_of_runs_with_stacks() {
+    let mut run = manifest(Vec::new(), false);
+    let slept = |reason, blocked: u64| BlockedOn {
+        reason,
+        function: None,
+        unknown_because: None,
+        count: 1,
+        blocked_ns: Nanos(blocked),
+        max_ns: Nanos(blocked),
+    };
+    let mut account = ThreadAccount {
+        running_ns: Nanos(600),
+        blocked_ns: Nanos(400),
+        blocked_on: vec![
+            slept(BlockReason::Disk, 300),
+            slept(BlockReason::NotRecorded, 100),
+        ],
+        ..ThreadAccount::default()
+    };
+    let of = |reason| FigureKind::Blocked { reason };
+    run.threads = vec![account.clone()];
+    near(one(&run, of("disk")), 0.3);
+    near(one(&run, of("not_recorded")), 0.1);
+    // No run has it.
+    let has = |run: &RunManifest, reason| figures(run).iter().any(|(kind, _)| *kind == of(reason));
+    assert!(!has(&run, "timer"));
+    account.blocked_on = vec![slept(BlockReason::NotRecorded, 400)];
+    run.threads = vec![account];
+    assert!(!has(&run, "disk") && !has(&run, "not_recorded"));
+}
+
+#[test]
 fn what_was_not_measured_has_no_value() {
     let mut spun = manifest(vec![result(1, &[])], false);
     spun.results[0].end = spun.results[0].start;

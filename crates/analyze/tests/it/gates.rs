@@ -216,3 +216,62 @@ fn a_threads_name_is_decided_where_accounts_tell_it() {
     );
     assert_eq!(verdict("culprit(*)>0%", &run(false)), GateVerdict::Exceeded);
 }
+
+#[test]
+fn a_share_of_sleep_is_bounded_by_the_sleep_without_a_reason() {
+    let run = |disk: u64, unknown: u64| {
+        let mut manifest = manifest(vec![result(1, &[])], true);
+        let slept = |reason, blocked: u64| BlockedOn {
+            reason,
+            function: None,
+            unknown_because: None,
+            count: 1,
+            blocked_ns: Nanos(blocked),
+            max_ns: Nanos(blocked),
+        };
+        manifest.threads = vec![ThreadAccount {
+            running_ns: Nanos(1_000 - disk - unknown),
+            blocked_ns: Nanos(disk + unknown),
+            blocked_on: vec![
+                slept(BlockReason::Disk, disk),
+                slept(BlockReason::NotRecorded, unknown),
+            ],
+            ..ThreadAccount::default()
+        }];
+        SummaryBuilder::new(&manifest).finish()
+    };
+    for (condition, disk, unknown, wanted) in [
+        ("blocked(disk)>10%", 200, 0, GateVerdict::Exceeded),
+        ("blocked(disk)>10%", 200, 500, GateVerdict::Exceeded),
+        ("blocked(disk)>10%", 50, 20, GateVerdict::Kept),
+        ("blocked(disk)>10%", 50, 60, GateVerdict::Undecided),
+        ("blocked(disk)<10%", 50, 60, GateVerdict::Undecided),
+        ("blocked(network)>10%", 200, 50, GateVerdict::Kept),
+        ("blocked(not_recorded)>10%", 200, 50, GateVerdict::Kept),
+        ("blocked(not_recorded)>10%", 0, 200, GateVerdict::Exceeded),
+    ] {
+        let found = verdict(condition, &run(disk, unknown));
+        assert_eq!(found, wanted, "{condition} of {disk} and {unknown}");
+    }
+    // Nobody was followed.
+    let probes = SummaryBuilder::new(&manifest(vec![result(1, &[])], true)).finish();
+    assert_eq!(verdict("blocked(disk)>1%", &probes), GateVerdict::Undecided);
+}
+
+#[test]
+fn an_unknown_reason_is_refused_with_the_nearest_one() {
+    for (text, near) in [
+        ("blocked(dsik)>1%", "perhaps disk?"),
+        ("blocked(networks)>1%", "perhaps network?"),
+        ("blocked()>1%", "name something"),
+        ("blocked(disk)>1ms", "is no limit"),
+        ("blocked(disk)", "no limit"),
+        ("blocked>1%", "blocked(REASON)"),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(near), "{text}: {error}");
+    }
+    let all = parse("blocked(disk)>1%, blocked(kernel_lock)<=2%").unwrap();
+    let again: Vec<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(again, ["blocked(disk)>1%", "blocked(kernel_lock)<=2%"]);
+}

@@ -114,6 +114,14 @@ fn manifest() -> RunManifest {
             max_ns: Nanos(1),
             total_ns: Nanos(1),
         }],
+        blocked_on: vec![BlockedOn {
+            reason: BlockReason::from_word(&text()),
+            function: Some(text()),
+            unknown_because: Some(NoReason::from_word(&text())),
+            count: 1,
+            blocked_ns: Nanos(1),
+            max_ns: Nanos(1),
+        }],
         ..ThreadAccount::default()
     };
     let watched = PassiveCpu {

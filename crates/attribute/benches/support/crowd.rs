@@ -48,6 +48,7 @@ pub fn follower() -> ThreadFollower {
         user: None,
         most_threads: 1 << 20,
         virtual_machine: false,
+        stacks: false,
     });
     follower.measure(Ticks(0), Ticks(u64::MAX));
     follower

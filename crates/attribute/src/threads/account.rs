@@ -1,5 +1,6 @@
 //! The sums of one thread's time.
 
+use super::sleeps::{Reasons, Sleeps};
 use super::{Episode, EpisodeKind};
 use crate::instead::Instead;
 use crate::windows::{CulpritCache, SharedCulprit};
@@ -22,6 +23,7 @@ pub(super) struct Account {
     pub(super) involuntary: u64,
     pub(super) migrations: u64,
     pub(super) page_faults: u64,
+    pub(super) sleeps: Sleeps,
     longest_wait: Ticks,
     cpus: BTreeMap<CpuId, (u64, Ticks)>,
     instead: Instead,
@@ -75,6 +77,7 @@ impl Account {
         &self,
         thread: ThreadRef,
         role: Option<&str>,
+        reasons: &Reasons,
         rate: TickRate,
     ) -> ThreadAccount {
         let ns = |ticks: Ticks| rate.nanos(ticks);
@@ -103,6 +106,7 @@ impl Account {
             longest_wait_ns: ns(self.longest_wait),
             cpus: self.cpus.iter().map(share).collect(),
             ran_instead: self.instead.rows(rate),
+            blocked_on: self.sleeps.rows(reasons, rate),
             ..ThreadAccount::default()
         }
     }

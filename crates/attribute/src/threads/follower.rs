@@ -4,6 +4,7 @@ use super::Episode;
 use super::account::Account;
 use super::cpus::Cpus;
 use super::freezes::Freezes;
+use super::sleeps::Reasons;
 use super::state::{ENDED, Start, State, Thread};
 use super::summed::Room;
 use crate::bandwidth::{Bandwidth, GroupThrottled};
@@ -41,6 +42,8 @@ pub struct FollowerSettings {
     pub most_threads: usize,
     /// A virtual machine: its host may stop a CPU in the middle of a turn.
     pub virtual_machine: bool,
+    /// Whether the stacks of threads that go to sleep are recorded.
+    pub stacks: bool,
 }
 
 /// A thread to follow.
@@ -79,6 +82,7 @@ pub struct ThreadFollower {
     pub(super) blind: BTreeMap<CpuId, Ticks>,
     /// Whether a charge of the scheduler has been recorded.
     pub(super) has_charges: bool,
+    pub(super) reasons: Reasons,
 }
 
 impl ThreadFollower {
@@ -105,6 +109,7 @@ impl ThreadFollower {
             room: Room::default(),
             blind: BTreeMap::new(),
             has_charges: false,
+            reasons: Reasons::default(),
         }
     }
 
@@ -136,6 +141,8 @@ impl ThreadFollower {
             doubted: None,
             history: VecDeque::new(),
             slept_at_once: false,
+            sleep: None,
+            early: None,
         };
         self.newly.push(who.thread.tid);
         self.threads.insert(who.thread.tid, thread);
@@ -365,21 +372,18 @@ impl ThreadFollower {
         for tid in open {
             self.end_wait(tid, at, resolver);
             self.account(tid, at);
-            if let Some(episode) = self
-                .threads
-                .get_mut(&tid)
-                .and_then(|thread| thread.pending.take())
-            {
-                self.finished.push(episode);
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.settle(&mut self.reasons, self.settings.stacks);
+                self.finished.extend(thread.pending.take());
             }
         }
-        let (rate, from) = (self.settings.rate, self.from);
+        let (rate, from, reasons) = (self.settings.rate, self.from, &self.reasons);
         let sum_up = |thread: &Thread| ThreadAccount {
             from: thread.from.max(from),
             until: thread.since.max(from).min(at),
             appeared: thread.appeared && thread.from >= from,
             exited: matches!(thread.state, State::Exited),
-            ..thread.account.sum_up(thread.id, thread.role, rate)
+            ..thread.account.sum_up(thread.id, thread.role, reasons, rate)
         };
         let mut accounts: Vec<ThreadAccount> = self
             .ended
@@ -417,7 +421,10 @@ impl ThreadFollower {
                 &mut account.waiting
             }
             State::Stopped(_) => &mut account.stopped,
-            State::Blocked => &mut account.blocked,
+            State::Blocked => {
+                account.blocked = account.blocked + length;
+                return thread.slept(length);
+            }
             State::Exited => return,
         };
         *sum = *sum + length;

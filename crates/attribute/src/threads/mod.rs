@@ -15,6 +15,7 @@ mod episode;
 mod follower;
 mod freezes;
 mod renamed;
+mod sleeps;
 mod state;
 mod stopped;
 mod summed;

@@ -2,6 +2,7 @@
 
 use super::Episode;
 use super::account::Account;
+use super::sleeps::{Early, Sleep};
 use crate::culprits::Waits;
 use crate::occupancy::Mark;
 use crate::windows::Slice;
@@ -96,4 +97,8 @@ pub(super) struct Thread {
     pub(super) history: VecDeque<Episode>,
     /// Whether it went to sleep like a frozen thread: right after an interrupt or a wake-up.
     pub(super) slept_at_once: bool,
+    /// Its last sleep, until its next turn on a CPU.
+    pub(super) sleep: Option<Sleep>,
+    /// The stack of a sleep that has not begun.
+    pub(super) early: Option<Early>,
 }

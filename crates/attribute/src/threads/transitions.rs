@@ -87,6 +87,7 @@ impl ThreadFollower {
             {
                 self.cpus.release(leg.cpu, leg.mark);
             }
+            thread.settle(&mut self.reasons, self.settings.stacks);
             self.finished.extend(thread.pending.take());
             self.ended.push(thread);
         }
@@ -143,6 +144,7 @@ impl ThreadFollower {
                 _ => None,
             };
             thread.state = State::Blocked;
+            self.falls_asleep(event, tid);
             let recent = self.settings.rate.ticks(WOKEN_ON_THE_WAY);
             if let Some((_, target)) = woken.filter(|(at, _)| event.time.since(*at) <= recent) {
                 self.wait_for(
@@ -254,6 +256,7 @@ impl ThreadFollower {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
+        thread.settle(&mut self.reasons, self.settings.stacks);
         let moved = thread.cpu.is_some_and(|before| before != cpu);
         thread.cpu = Some(cpu);
         thread.state = State::Running { cpu, woken: None };

@@ -125,6 +125,7 @@ pub fn settings() -> FollowerSettings {
         user: None,
         most_threads: 100,
         virtual_machine: false,
+        stacks: false,
     }
 }
 

@@ -8,4 +8,5 @@ mod properties;
 mod quotas;
 mod renames;
 mod scenarios;
+mod sleeps;
 mod withheld;

@@ -1,10 +1,10 @@
 //! For any records: nothing panics, and every nanosecond is assigned.
 
 use crate::common::*;
-use jitterscope_attribute::{MessageWindow, ThreadFollower};
+use jitterscope_attribute::{FollowerSettings, MessageWindow, ThreadFollower};
 use jitterscope_model::{
-    CpuId, DrainTurn, EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, StallId,
-    ThrottledGroup, Ticks,
+    CpuId, DrainTurn, EventKind, ExecutionContext, KernelAddr, KernelEvent, Nanos, SleepStack,
+    StallId, ThrottledGroup, Ticks,
 };
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ proptest! {
         from in 0..500_u64,
         scale in prop::sample::select(vec![1, 200_000]),
     ) {
-        let mut follower = ThreadFollower::new(settings());
+        let mut follower = ThreadFollower::new(FollowerSettings { stacks: true, ..settings() });
         follower.measure(Ticks(from), Ticks(u64::MAX));
         follow(&mut follower, A);
         follow(&mut follower, B);
@@ -104,6 +104,12 @@ proptest! {
             let context = ExecutionContext::ALL[now as usize % 4];
             let event = KernelEvent { time: Ticks(now), cpu: CpuId(cpu), tid: current, context, kind };
             follower.event(&event, &Names);
+            // Two of three stacks are there, whether a thread is followed, sleeps or neither.
+            if let EventKind::SchedSwitch { prev, .. } = event.kind && now % 3 > 0 {
+                let frames = vec![KernelAddr(1000 + now % 5)];
+                let stack = SleepStack { time: Ticks(now), cpu: CpuId(cpu), tid: prev.tid, frames };
+                follower.stack(&stack, &Names);
+            }
         }
         let window = MessageWindow {
             intended: Ticks(now / 3),
@@ -122,6 +128,8 @@ proptest! {
             prop_assert!(a.preempted_ns <= a.waiting_ns && a.interrupted_ns <= a.running_ns, "{:?}", a);
             let on_cpus: Nanos = a.cpus.iter().map(|share| share.running_ns).sum();
             prop_assert_eq!(on_cpus, a.running_ns);
+            let blocked: Nanos = a.blocked_on.iter().map(|row| row.blocked_ns).sum();
+            prop_assert_eq!(blocked, a.blocked_ns);
         }
         for episode in follower.take_episodes() {
             let mut at = episode.start;

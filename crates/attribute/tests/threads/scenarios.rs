@@ -51,6 +51,7 @@ fn a_late_tick_lowers_the_confidence_of_the_turn_before_it() {
     let sure = |virtual_machine, late: u64| {
         let mut follower = ThreadFollower::new(FollowerSettings {
             virtual_machine,
+            stacks: false,
             ..settings()
         });
         follower.measure(Ticks(0), Ticks(u64::MAX));
@@ -111,6 +112,7 @@ fn time_beyond_the_schedulers_charge_is_less_sure_and_no_other() {
     let sure = |virtual_machine, events: &[Vec<KernelEvent>]| {
         let mut follower = ThreadFollower::new(FollowerSettings {
             virtual_machine,
+            stacks: false,
             ..settings()
         });
         follower.measure(Ticks(0), Ticks(u64::MAX));

@@ -77,6 +77,9 @@ pub struct AttachArgs {
     /// Follow also processes that a followed one makes
     #[arg(long)]
     pub children: bool,
+    /// Do not record what sleeping threads wait for: their kernel stacks cost more than a switch does
+    #[arg(long)]
+    pub no_stacks: bool,
     /// How long to follow at most; a COMMAND is then ended [default: 10s; until a COMMAND ends]
     #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
     pub duration: Option<Nanos>,
@@ -114,6 +117,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         },
         followed,
         wait: args.wait,
+        stacks: !args.no_stacks,
         most_threads: args.most_threads.and_then(|most| most.try_into().ok()),
         children: args.children || of_command,
         duration: args.duration.or((!of_command).then_some(DURATION)),

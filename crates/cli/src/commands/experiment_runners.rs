@@ -295,6 +295,8 @@ impl Runner for CommandRunner {
         stop: &AtomicBool,
     ) -> Result<Option<ComparedRun>, ExperimentError> {
         let settings = AttachSettings {
+            // Its figures are the threads' waits for a CPU, which stacks would only disturb.
+            stacks: false,
             run: RunSettings {
                 clock: self.clock,
                 trace_buffer_kib: 8 << 10,

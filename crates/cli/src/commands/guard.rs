@@ -112,6 +112,8 @@ fn iterate(
     stop: &AtomicBool,
 ) -> anyhow::Result<Done> {
     let settings = AttachSettings {
+        // It judges what ran instead of the command.
+        stacks: false,
         run: RunSettings {
             clock: args.reading.clock.kind(),
             trace_buffer_kib: kib(args.trace_buffer),

@@ -25,6 +25,7 @@ mod terminal;
 
 mod agent;
 mod attach;
+mod blocked;
 mod cast;
 mod clocks;
 mod coarse;

@@ -369,7 +369,7 @@ fn choose<R>(
     if program.starts_with(OURS) {
         let role = |name: &str| match name {
             "" => Some(TraceRole::Local),
-            name => [TraceRole::Senders, TraceRole::Graph]
+            name => TraceRole::ALL
                 .into_iter()
                 .find(|role| role.as_str() == name),
         };
@@ -378,8 +378,7 @@ fn choose<R>(
             .map(|(at, buffer)| Some((role(&buffer.name)?, *at)))
             .collect();
         if let Some(ours) = ours.filter(|ours| !ours.is_empty()) {
-            // Calls of functions are no records of who had a CPU.
-            let read = |(role, _): &(TraceRole, usize)| *role != TraceRole::Graph;
+            let read = |(role, _): &(TraceRole, usize)| role.has_events();
             return Ok(ours.into_iter().filter(read).collect());
         }
     }

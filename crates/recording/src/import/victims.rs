@@ -120,6 +120,7 @@ fn following<R: ReadAt>(opened: &Opened<R>, settings: &ImportSettings) -> Follow
         names,
         user: None,
         virtual_machine: settings.virtual_machine,
+        stacks: false,
     }
 }
 

@@ -40,6 +40,7 @@ impl Tracing {
             user: None,
             most_threads: 3,
             virtual_machine,
+            stacks: false,
         };
         Tracing {
             follow: Follow::new(events, settings),

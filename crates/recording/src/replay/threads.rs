@@ -112,6 +112,7 @@ fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings 
             names,
             user,
             most_threads,
+            stacks,
         } => Some(FollowerSettings {
             rate,
             join_within: *join_within,
@@ -122,6 +123,7 @@ fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings 
             user: *user,
             most_threads: usize::try_from(*most_threads).unwrap_or(usize::MAX),
             virtual_machine,
+            stacks: *stacks,
         }),
         _ => None,
     });
@@ -135,6 +137,7 @@ fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings 
         user: None,
         most_threads: 0,
         virtual_machine,
+        stacks: false,
     })
 }
 

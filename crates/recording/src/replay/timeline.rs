@@ -120,7 +120,7 @@ impl Decoders {
             (TraceRole::Graph, Some(decoder)) => {
                 let _ = decoder.page(page.cpu, &page.bytes, |call| calls.push(call));
             }
-            (TraceRole::Graph, None) => {}
+            (TraceRole::Graph, None) | (TraceRole::Stacks, _) => {}
             (TraceRole::Local | TraceRole::Senders, _) => {
                 let _ = self
                     .events

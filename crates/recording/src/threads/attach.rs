@@ -10,6 +10,7 @@ use crate::error::RecordError;
 use crate::kernel_events::EventChoice;
 use crate::observer::{Observer, Progress};
 use crate::settings::RunSettings;
+use crate::stacks::StackChoice;
 use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{FollowerSettings, Following, Start};
 use jitterscope_model::{
@@ -17,12 +18,16 @@ use jitterscope_model::{
     RunManifest, ThreadRef, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{Machine, Topology};
+use jitterscope_source::StackSettings;
 use std::sync::atomic::AtomicBool;
 
 /// Limit on followed threads: of a process or a command, which the user chose, and of a name, which any thread may
 /// have.
 pub(crate) const MOST_THREADS: usize = 1 << 15;
 pub(crate) const MOST_OF_NAME: usize = 1 << 10;
+
+/// The buffers of stacks are smaller than those of events by this factor: most events are no sleep.
+const STACKS_SHARE: u64 = 2;
 
 /// Follows threads, attributes their stalls and writes a run. Ends when the threads have ended, the time is over, or
 /// `stop` becomes true, and keeps what was measured.
@@ -105,14 +110,32 @@ impl<'a> Target for Attaching<'a> {
 
     fn set_up(self, stage: &mut Stage<'_, '_>) -> Result<Attached<'a>, RecordError> {
         let settings = self.settings;
-        let followed = follower_settings(settings, stage.rate(), stage.host.hypervisor.is_some());
-        let events = stage
+        let mut followed =
+            follower_settings(settings, stage.rate(), stage.host.hypervisor.is_some());
+        let mut events = stage
             .kernel_events(choice(&stage.topology))
             .map_err(|why| RecordError::Blind {
                 problem: why.problem(),
             })?;
         stage.warn_unless_helped(CpuSet::default(), CpuUse::Followed);
         let virtual_machine = followed.virtual_machine;
+        if settings.stacks {
+            followed.stacks = events.record_stacks(
+                stage.machine,
+                &StackChoice {
+                    settings: StackSettings {
+                        cpus: stage.topology.online.clone(),
+                        clock: stage.clock.kind,
+                        buffer_kb_per_cpu: u64::from(settings.run.trace_buffer_kib) / STACKS_SHARE,
+                        children: followed.new_threads || followed.children,
+                    },
+                    by_name: !followed.names.is_empty(),
+                    rate: stage.rate(),
+                },
+            );
+        } else {
+            events.without_stacks();
+        }
         let mut follow = Follow::new(events, followed);
         // They show how much of a turn the host had.
         if virtual_machine {
@@ -158,6 +181,7 @@ impl Running for Attached<'_> {
             self.run.follow.follow(found.following, None, start);
         }
         self.command = start_command(&settings.followed, &mut self.run.follow, start)?;
+        self.run.follow.record_stacks();
         self.awaited = match &settings.followed {
             Followed::Named { name, .. }
                 if settings.wait && self.run.follow.follower().is_idle() =>
@@ -318,6 +342,7 @@ fn follower_settings(
         },
         most_threads: most_threads(settings),
         virtual_machine,
+        stacks: false,
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::kernel_events::KernelEvents;
 use jitterscope_attribute::{FollowerSettings, Following, NameResolver, Start, ThreadFollower};
 use jitterscope_model::{
-    Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, Source,
-    ThreadAccount, ThreadRef, Ticks, Verdict,
+    Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, SleepStack,
+    Source, ThreadAccount, ThreadRef, Ticks, Verdict,
 };
 
 enum Entry {
     Event(KernelEvent),
+    Stack(SleepStack),
     /// CPU, end of the loss, and the verdict for it.
     Lost(CpuId, Ticks, Verdict),
 }
@@ -18,6 +19,9 @@ pub(crate) trait TakesRecords {
     fn measure(&mut self, from: Ticks, until: Ticks);
 
     fn event(&mut self, event: &KernelEvent, names: &dyn NameResolver);
+
+    /// A thread that goes to sleep has this stack.
+    fn stack(&mut self, _stack: &SleepStack, _names: &dyn NameResolver) {}
 
     /// Records of a CPU between two times were lost or are not trusted.
     fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn NameResolver);
@@ -49,6 +53,10 @@ impl TakesRecords for ThreadFollower {
 
     fn event(&mut self, event: &KernelEvent, names: &dyn NameResolver) {
         ThreadFollower::event(self, event, names);
+    }
+
+    fn stack(&mut self, stack: &SleepStack, names: &dyn NameResolver) {
+        ThreadFollower::stack(self, stack, names);
     }
 
     fn lost(&mut self, cpu: CpuId, of: (Ticks, Ticks), why: Verdict, names: &dyn NameResolver) {
@@ -137,6 +145,9 @@ impl<F: TakesRecords> InOrder<F> {
             Record::Sender(event) | Record::Local(event) => {
                 self.waiting.push((event.time, Entry::Event(event.clone())));
             }
+            Record::Stack(stack) => {
+                self.waiting.push((stack.time, Entry::Stack(stack.clone())));
+            }
             Record::Lost(cpu, from, to) => {
                 let lost = Entry::Lost(cpu, to, Verdict::TraceDataLost);
                 self.waiting.push((from, lost));
@@ -164,6 +175,7 @@ impl<F: TakesRecords> InOrder<F> {
                     self.events_counted += u64::from(self.from <= time && time <= self.until);
                     self.follower.event(&event, names);
                 }
+                Entry::Stack(stack) => self.follower.stack(&stack, names),
                 Entry::Lost(cpu, to, why) => self.follower.lost(cpu, (time, to), why, names),
             }
         }
@@ -204,6 +216,9 @@ impl Follow {
             },
         });
         self.events.quotas.watch(who.thread.tid);
+        if let Some(stacks) = self.events.stacks() {
+            stacks.follow(who.thread.tid);
+        }
         if role.is_some() {
             self.events.cross_check.watch(who.thread.tid);
         }
@@ -256,7 +271,11 @@ impl<F: TakesRecords> Follow<F> {
     pub(crate) fn drain(&mut self, now: Ticks, keep: &mut dyn Sink) -> Result<(), SinkError> {
         for tid in self.records.follower.take_newly_followed() {
             self.events.quotas.watch(tid);
+            if let Some(stacks) = self.events.stacks() {
+                stacks.found(tid);
+            }
         }
+        self.record_stacks();
         let records = &mut self.records;
         self.events.turn(keep, &mut |record| records.take(record))?;
         self.records.follower.quotas(self.events.count_quotas());
@@ -266,6 +285,13 @@ impl<F: TakesRecords> Follow<F> {
             self.charge();
         }
         Ok(())
+    }
+
+    /// Records the stacks of the threads that are followed by now.
+    pub(crate) fn record_stacks(&mut self) {
+        if let Some(stacks) = self.events.stacks() {
+            stacks.hand_over();
+        }
     }
 
     /// Records the scheduler's charges from now on.
@@ -312,5 +338,6 @@ pub(crate) fn kept(settings: &FollowerSettings) -> Setup {
         names: settings.names.iter().map(ToString::to_string).collect(),
         user: settings.user,
         most_threads: settings.most_threads as u64,
+        stacks: settings.stacks,
     }
 }

@@ -37,6 +37,8 @@ pub struct AttachSettings {
     pub wait: bool,
     /// The duration; `None`: until the threads have ended.
     pub duration: Option<Nanos>,
+    /// Whether to record the stacks of followed threads that go to sleep, which show what they wait for.
+    pub stacks: bool,
     /// Waits and interruptions at or above this are stalls.
     pub threshold: Nanos,
 }

@@ -67,7 +67,7 @@ pub fn decidable(
         Quantity::Message(_) => Err(NotDecidable::Message(text())),
         Quantity::Worse(_) => Err(NotDecidable::Compares(text())),
         Quantity::Coverage => Err(NotDecidable::AtTheEnd(text())),
-        Quantity::Lost => Err(NotDecidable::Accounts(text())),
+        Quantity::Lost | Quantity::Blocked(_) => Err(NotDecidable::Accounts(text())),
         Quantity::Wait(_) if !spins => Err(NotDecidable::NeedsProbe(text())),
         Quantity::Wait(_) => match (condition.limit, threshold) {
             (Some((_, Limit::Time(limit))), Some(threshold)) if limit < threshold => {

@@ -67,6 +67,7 @@ fn charges_are_recorded_once_switches_are_missing() {
         "n=0; while [ $n -lt 1000 ]; do sleep 0.003; n=$((n+1)); done",
     ];
     let settings = AttachSettings {
+        stacks: true,
         run: RunSettings {
             clock: None,
             trace_buffer_kib: 4096,

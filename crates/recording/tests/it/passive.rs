@@ -284,7 +284,7 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
                     attributor.event(&event);
                 }
                 TraceRole::Senders => attributor.sender_event(&event),
-                TraceRole::Graph => {}
+                TraceRole::Graph | TraceRole::Stacks => {}
             }
         }
     }

@@ -326,6 +326,7 @@ fn followed_threads_replay_as_they_were() {
         .collect();
     let dir = tempfile::tempdir().unwrap();
     let of = |followed| AttachSettings {
+        stacks: true,
         run: RunSettings {
             clock: None,
             trace_buffer_kib: 4096,

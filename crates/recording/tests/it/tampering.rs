@@ -320,6 +320,7 @@ impl Kinds {
                 ..spin.clone()
             },
             followed: AttachSettings {
+                stacks: true,
                 run: spin.run.clone(),
                 followed: Followed::Process(std::process::id().cast_signed()),
                 wait: false,

@@ -237,6 +237,7 @@ fn followed_threads_are_recorded() {
         "n=0; while [ $n -lt 60 ]; do sleep 0.003; n=$((n+1)); done",
     ];
     let settings = AttachSettings {
+        stacks: true,
         run: run_settings(dir.path(), WriterThread::Own),
         wait: false,
         followed: Followed::Command {

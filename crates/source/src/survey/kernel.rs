@@ -3,8 +3,8 @@
 use crate::smi::{SmiCounter, virtual_machine};
 use crate::symbols::Symbols;
 use crate::tracefs::{
-    Missing, TraceError, Tracefs, clock_name, graph_support, missing_local, missing_senders,
-    refused,
+    Missing, SleepStacks, TraceError, Tracefs, clock_name, graph_support, missing_local,
+    missing_senders, refused, stack_support,
 };
 use jitterscope_model::{ClockKind, CpuId, SourceLoss, SourceProblem, SourceReport, SourceStatus};
 use jitterscope_platform::Machine;
@@ -71,6 +71,20 @@ pub(super) fn symbols(machine: &Machine) -> SourceReport {
     match Symbols::load(machine) {
         Ok(_) => SourceReport::available("symbols"),
         Err(error) => error.report(),
+    }
+}
+
+/// Whether the stacks of sleeping threads can be recorded, and their functions named.
+pub(super) fn stacks(tracefs: Found<'_>, symbols: &SourceReport) -> SourceReport {
+    let supported = match tracefs {
+        Ok(tracefs) => tracefs
+            .may_use_instances()
+            .and_then(|()| stack_support(tracefs)),
+        Err(error) => return SleepStacks::refused(error),
+    };
+    match supported {
+        Ok(()) => SleepStacks::named(symbols),
+        Err(error) => SleepStacks::refused(&error),
     }
 }
 

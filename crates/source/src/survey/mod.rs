@@ -20,11 +20,14 @@ use jitterscope_platform::Machine;
 pub fn survey(machine: &Machine, clock: ClockKind) -> Vec<SourceReport> {
     let tracefs = Tracefs::open(machine);
     let tracefs = tracefs.as_ref();
+    let symbols = kernel::symbols(machine);
+    let stacks = kernel::stacks(tracefs, &symbols);
     let mut reports = vec![
         kernel::tracefs(tracefs),
         kernel::senders(tracefs),
         kernel::trace_clock(tracefs, clock),
-        kernel::symbols(machine),
+        symbols,
+        stacks,
     ];
     reports.extend(proc_files::all(machine));
     reports.push(kernel::smi(machine));

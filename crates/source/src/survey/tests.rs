@@ -1,5 +1,5 @@
 use super::*;
-use jitterscope_model::{SourceProblem, SourceStatus};
+use jitterscope_model::{SourceLoss, SourceProblem, SourceStatus};
 use std::fs;
 
 fn put(dir: &tempfile::TempDir, path: &str, text: &str) {
@@ -25,6 +25,7 @@ fn a_bare_machine_lacks_everything_and_says_what_to_do() {
             "senders",
             "trace-clock",
             "symbols",
+            "stacks",
             "interrupts",
             "softirqs",
             "steal",
@@ -69,6 +70,9 @@ fn a_good_machine_has_everything() {
     fs::write(dir.path().join("dev/cpu/0/msr"), [0u8; 64]).unwrap();
     let root = "sys/kernel/tracing";
     put(&dir, &format!("{root}/trace_clock"), "[local] x86-tsc\n");
+    put(&dir, &format!("{root}/options/stacktrace"), "0\n");
+    let stack = "events/ftrace/kernel_stack/format";
+    put(&dir, &format!("{root}/{stack}"), "name: kernel_stack\n");
     put(
         &dir,
         &format!("{root}/available_tracers"),
@@ -119,7 +123,10 @@ fn a_good_machine_has_everything() {
     let hidden = SourceProblem::AddressesHidden {
         kptr_restrict: "2".into(),
     };
-    assert_eq!(of(&reports, "symbols").problems, [hidden]);
+    assert_eq!(of(&reports, "symbols").problems, [hidden.clone()]);
+    // Stacks without the names of their functions show nothing.
+    assert_eq!(of(&reports, "stacks").problems, [hidden]);
+    assert_eq!(of(&reports, "stacks").losses, [SourceLoss::BlockReasons]);
     assert_eq!(of(&reports, "smi").status, SourceStatus::Degraded);
     let clock = SourceProblem::TraceClock {
         wanted: "mono_raw".into(),

@@ -222,6 +222,8 @@ impl TracefsWriter for FakeWriter {
             ("tracing_on", "1"),
             ("buffer_percent", "50"),
             ("options/overwrite", "1"),
+            ("options/stacktrace", "0"),
+            ("options/event-fork", "0"),
         ] {
             file(name, text);
         }
@@ -239,6 +241,8 @@ impl TracefsWriter for FakeWriter {
             file(empty, "");
         }
         file("events/header_page", &context.header_page);
+        let stack = "name: kernel_stack\nID: 4\nformat:\n";
+        file("events/ftrace/kernel_stack/format", stack);
         for format in context.formats.iter().chain(&later_events()) {
             if self
                 .lacking

@@ -22,6 +22,7 @@ mod owner;
 mod pipe;
 mod recorder;
 mod side;
+mod stacks;
 mod stats;
 mod watch;
 mod writer;
@@ -35,6 +36,7 @@ pub use mount::{Clocks, Tracefs};
 pub use pipe::{CpuLoss, Drained};
 pub(crate) use recorder::refused;
 pub use recorder::{Recorder, RecorderSettings, Tampering};
+pub use stacks::{SleepStacks, StackSettings, stack_support};
 pub use stats::BufferStats;
 
 use jitterscope_model::ClockKind;
@@ -54,5 +56,7 @@ mod control_tests;
 mod fake;
 #[cfg(test)]
 mod graph_tests;
+#[cfg(test)]
+mod stacks_tests;
 #[cfg(test)]
 mod tests;

@@ -372,8 +372,8 @@ impl Recorder {
         match role {
             Role::Local => Some(&self.local),
             Role::Senders => self.senders.as_ref().ok(),
-            // Recorded separately, see `CallGraph`.
-            Role::Graph => None,
+            // Recorded separately, see `CallGraph` and `SleepStacks`.
+            Role::Graph | Role::Stacks => None,
         }
     }
 
@@ -401,7 +401,9 @@ impl Recorder {
         let side = match (role, &mut self.senders) {
             (Role::Local, _) => &mut self.local,
             (Role::Senders, Ok(side)) => side,
-            (Role::Senders, Err(_)) | (Role::Graph, _) => return Ok(Drained::default()),
+            (Role::Senders, Err(_)) | (Role::Graph | Role::Stacks, _) => {
+                return Ok(Drained::default());
+            }
         };
         let limit = side.buffer_pages * 2 + 2;
         let Some(pipe) = side.pipes.iter_mut().find(|pipe| pipe.cpu == cpu) else {

@@ -27,6 +27,7 @@ pub fn figure_name(kind: FigureKind) -> String {
         FigureKind::Lost => "lost".into(),
         FigureKind::Waiting => "  waiting".into(),
         FigureKind::Interrupted => "  interrupted".into(),
+        FigureKind::Blocked { reason } => format!("blocked: {}", reason.replace('_', " ")),
         FigureKind::Preemptions => "preemptions".into(),
         FigureKind::Migrations => "migrations".into(),
         FigureKind::Worst => "worst".into(),

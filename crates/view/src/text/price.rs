@@ -2,7 +2,7 @@
 
 use crate::number::{count, percent};
 use jitterscope_analyze::{Price, Taken};
-use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost};
+use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost, StackPrice};
 
 /// The number of named event classes.
 const REPORTED: usize = 3;
@@ -34,6 +34,9 @@ pub(crate) fn text(price: &Price) -> String {
     if let Some(RecordCost { warm_ns, cold_ns }) = price.record {
         text += &format!(", of {warm_ns} each with warm caches to {cold_ns} with cold ones");
     }
+    if let Some(stacks) = &price.stacks {
+        text += &format!(", and {}", of_stacks(stacks));
+    }
     if let Some(taken) = &price.taken {
         text += &format!(": {}", share(taken));
     }
@@ -41,6 +44,18 @@ pub(crate) fn text(price: &Price) -> String {
         text += &format!("; {}", of_graph(graph));
     }
     format!("{text}; {helper}")
+}
+
+/// The stacks of sleeping threads.
+fn of_stacks(stacks: &StackPrice) -> String {
+    let mut text = format!("{} kernel stacks", count(stacks.records));
+    match stacks.record {
+        Some(RecordCost { warm_ns, cold_ns }) => {
+            text += &format!(", of {warm_ns} to {cold_ns} each");
+        }
+        None => text += ", whose cost is not known",
+    }
+    text
 }
 
 /// The cost of tracing kernel functions.
@@ -135,6 +150,7 @@ mod tests {
             record,
             taken,
             graph: None,
+            stacks: None,
             helper_fraction: 0.042,
         }
     }

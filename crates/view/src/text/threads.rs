@@ -6,7 +6,9 @@ use crate::report::{Cell, Column, Row, Table};
 use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{CpuSet, CpuShare, Nanos, RanInstead, ThreadAccount};
+use jitterscope_model::{BlockedOn, CpuSet, CpuShare, Nanos, NoReason, RanInstead, ThreadAccount};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The number of threads in the table; JSON has all.
 const ROWS: usize = 24;
@@ -14,6 +16,10 @@ const ROWS: usize = 24;
 const BLOCKS: usize = 6;
 /// The number of rows about what ran instead of a thread.
 const INSTEAD: usize = 8;
+/// The number of rows about what a thread was blocked on.
+const BLOCKED: usize = 8;
+/// The number of reasons in a sentence.
+const NAMED: usize = 3;
 /// The number of rows about the CPUs of a thread.
 const CPUS: usize = 8;
 
@@ -115,6 +121,43 @@ pub(super) fn headline(page: &mut Page, summary: &RunSummary) {
     if let Some(text) = stopped(sum(|thread| thread.stopped_ns), threads.len() > 1) {
         page.prose(Some(Tone::Warning), 0, &text);
     }
+    if let Some(text) = slept(threads) {
+        page.prose(None, 0, &text);
+    }
+}
+
+/// What the threads were blocked on, most time first; `None` if no stacks were recorded, or nothing slept.
+fn slept(threads: &[ThreadAccount]) -> Option<String> {
+    let rows = || threads.iter().flat_map(|thread| &thread.blocked_on);
+    if !rows().any(is_recorded) {
+        return None;
+    }
+    let mut sums: BTreeMap<String, Nanos> = BTreeMap::new();
+    for row in rows() {
+        let sum = sums.entry(tame(&words::blocked_on(row))).or_default();
+        *sum = *sum + row.blocked_ns;
+    }
+    let all: Nanos = sums.values().copied().sum();
+    let mut sums: Vec<(String, Nanos)> = sums.into_iter().collect();
+    sums.sort_by_key(|(name, time)| (Reverse(*time), name.clone()));
+    let named = sums.iter().take(NAMED).map(|(name, time)| {
+        let share = percent(time.0 as f64 / all.0.max(1) as f64);
+        format!("{name} {time} ({share})")
+    });
+    let mut text = format!(
+        "Blocked for {all}: {}",
+        named.collect::<Vec<_>>().join("; ")
+    );
+    match sums.len().saturating_sub(NAMED) {
+        0 => {}
+        more => text += &format!("; {}", plural(more as u64, "further reason")),
+    }
+    Some(text + ".")
+}
+
+/// Whether the row is of a run that records stacks.
+fn is_recorded(row: &BlockedOn) -> bool {
+    row.unknown_because != Some(NoReason::Off)
 }
 
 /// The time in which it was runnable and did not run.
@@ -125,7 +168,7 @@ pub(crate) fn lost(thread: &ThreadAccount) -> Nanos {
 /// All threads, by lost time.
 pub(crate) fn by_loss(summary: &RunSummary) -> Vec<&ThreadAccount> {
     let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
-    threads.sort_by_key(|thread| (std::cmp::Reverse(lost(thread)), thread.tid));
+    threads.sort_by_key(|thread| (Reverse(lost(thread)), thread.tid));
     threads
 }
 
@@ -189,6 +232,9 @@ fn block(page: &mut Page, thread: &ThreadAccount) {
     if thread.cpus.len() > 1 {
         page.table(cpus(thread));
     }
+    if thread.blocked_on.iter().any(is_recorded) {
+        page.table(blocked(thread));
+    }
     let title = format!("What ran instead of {} (tid {})", name(thread), thread.tid);
     instead(page, &thread.ran_instead, title, "ran instead");
 }
@@ -211,6 +257,41 @@ fn cpus(thread: &ThreadAccount) -> Table {
         ],
         rows: thread.cpus.iter().enumerate().map(row).collect(),
         aside: "where it ran less",
+        ..Table::default()
+    }
+}
+
+/// What a thread was blocked on.
+fn blocked(thread: &ThreadAccount) -> Table {
+    let row = |(at, one): (usize, &BlockedOn)| {
+        let mean = Nanos(one.blocked_ns.0 / one.count.max(1));
+        Row {
+            minor: true,
+            aside: at >= BLOCKED,
+            ..Row::from([
+                tame(words::reason_name(&one.reason)).into(),
+                tame(words::shown_by(one)).into(),
+                count(one.count).into(),
+                mean.to_string().into(),
+                one.max_ns.to_string().into(),
+                one.blocked_ns.to_string().into(),
+                percent_cell(one.blocked_ns.0 as f64 / thread.blocked_ns.0.max(1) as f64).into(),
+            ])
+        }
+    };
+    Table {
+        title: format!("What {} (tid {}) was blocked on", name(thread), thread.tid),
+        columns: vec![
+            Column::text("blocked on"),
+            Column::text("seen in"),
+            Column::number("times"),
+            Column::number("mean"),
+            Column::number("max"),
+            Column::number("total"),
+            Column::number("of blocked"),
+        ],
+        rows: thread.blocked_on.iter().enumerate().map(row).collect(),
+        aside: "which took less",
         ..Table::default()
     }
 }

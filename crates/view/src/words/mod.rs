@@ -4,6 +4,7 @@
 mod culprit;
 mod probe;
 mod sender;
+mod sleep;
 mod timeline;
 mod verdicts;
 
@@ -13,5 +14,6 @@ pub(crate) use culprit::{
 };
 pub(crate) use probe::probe;
 pub(crate) use sender::{ENDED, sender_name, sender_verb, sent_from};
+pub(crate) use sleep::{blocked_on, reason_name, shown_by};
 pub(crate) use timeline::timeline_item;
 pub(crate) use verdicts::{meaning, possibilities};

@@ -7,9 +7,7 @@ use super::stalls::Stalls;
 use super::stream::Stream;
 use crate::error::ExportError;
 use crate::output::Output;
-use jitterscope_model::{
-    CpuId, Delivery, RawPage, Row, RunFacts, RunManifest, Sink, SinkError, TraceRole,
-};
+use jitterscope_model::{CpuId, Delivery, RawPage, Row, RunFacts, RunManifest, Sink, SinkError};
 use jitterscope_source::TraceContext;
 use serde_json::Value;
 
@@ -79,7 +77,7 @@ impl Sink for PerfettoFile {
     fn takes(&self, row: &Row<'_>) -> bool {
         match row {
             Row::Stall(..) | Row::Interval(..) => true,
-            Row::Page(page) => page.role != TraceRole::Graph,
+            Row::Page(page) => page.role.has_events(),
             Row::Whole(..) | Row::Turn(_) | Row::Context(_) => false,
         }
     }
@@ -113,7 +111,7 @@ impl Run {
                 self.stalls.interval(stream, &self.clock, interval)?;
                 true
             }
-            Row::Page(page) if page.role != TraceRole::Graph => self.page(stream, page)?,
+            Row::Page(page) if page.role.has_events() => self.page(stream, page)?,
             Row::Turn(turn) => {
                 if let Some(ftrace) = &mut self.ftrace {
                     let named = turn.functions.iter();

@@ -57,7 +57,7 @@ impl Census {
                 continue;
             }
             *census.pages.entry(Buffer::of(&page)).or_default() += 1;
-            if page.role != TraceRole::Graph {
+            if page.role.has_events() {
                 // A page that cannot be decoded names nobody.
                 let _ = decoder.page(page.cpu, &page.bytes, |event| census.names_in(&event));
             }
