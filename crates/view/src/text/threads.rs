@@ -135,7 +135,7 @@ fn slept(threads: &[ThreadAccount]) -> Option<String> {
     let mut sums: BTreeMap<String, Nanos> = BTreeMap::new();
     for row in rows() {
         let sum = sums.entry(tame(&words::blocked_on(row))).or_default();
-        *sum = *sum + row.blocked_ns;
+        *sum += row.blocked_ns;
     }
     let all: Nanos = sums.values().copied().sum();
     let mut sums: Vec<(String, Nanos)> = sums.into_iter().collect();
