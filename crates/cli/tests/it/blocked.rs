@@ -231,7 +231,7 @@ fn without_stacks_the_time_is_there_and_its_reason_is_not() {
     }
     let runs = tempfile::tempdir().unwrap();
     let sleeps = ["--", "sleep", "0.3"];
-    let condition = ["--fail-if", "blocked(timer)>50%"];
+    let condition = ["--fail-if", "blocked(timer)>5%"];
     let args = [
         &["attach", "--json", "-q", "--no-stacks"],
         &condition[..],
