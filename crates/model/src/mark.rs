@@ -49,9 +49,6 @@ pub struct AppMark {
     pub start_realtime_ns: u64,
     /// 0 if the log names a moment.
     pub length_ns: Nanos,
-    /// Whether a language's runtime held the application up: a pause of a JVM.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub runtime: bool,
 }
 
 impl AppMark {

@@ -27,7 +27,6 @@ fn log(marks: &[(&str, u64, u64)]) -> MarkLog {
         name: (*name).to_owned(),
         start_realtime_ns: START + at * MS,
         length_ns: Nanos(length * MS),
-        runtime: false,
     });
     MarkLog {
         file: "app.log".into(),

@@ -221,7 +221,6 @@ impl Redactor {
                     name: self.marks.of(&mark.name, "mark"),
                     start_realtime_ns: mark.start_realtime_ns,
                     length_ns: mark.length_ns,
-                    runtime: mark.runtime,
                 })
                 .collect(),
         }

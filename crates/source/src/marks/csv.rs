@@ -105,7 +105,6 @@ impl Columns {
                 name: name.unwrap_or_else(|| "row".to_owned()),
                 start_realtime_ns: 0,
                 length_ns: length,
-                runtime: false,
             },
         })
     }

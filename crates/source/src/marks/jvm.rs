@@ -30,7 +30,7 @@ pub(super) fn line(line: &str, when: &When) -> Line {
         return Line::Unread;
     };
     match pause(message) {
-        Some((name, length)) => ending(at, name, length, true),
+        Some((name, length)) => ending(at, name, length),
         None => Line::Other,
     }
 }

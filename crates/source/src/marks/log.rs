@@ -16,7 +16,7 @@ pub(super) fn line(line: &str, when: &When, took: bool) -> Line {
         },
         false => Nanos::ZERO,
     };
-    ending(at, name(rest), length, false)
+    ending(at, name(rest), length)
 }
 
 /// The text of a line without its numbers, so that lines of one kind have one name.

@@ -83,7 +83,7 @@ enum Line {
 }
 
 /// A mark whose line states when it ended: the start depends on which of the possible times it is.
-fn ending(at: Vec<u64>, name: String, length: Nanos, runtime: bool) -> Line {
+fn ending(at: Vec<u64>, name: String, length: Nanos) -> Line {
     let at = at.into_iter().map(|end| end.saturating_sub(length.0));
     Line::Mark {
         at: at.collect(),
@@ -91,7 +91,6 @@ fn ending(at: Vec<u64>, name: String, length: Nanos, runtime: bool) -> Line {
             name,
             start_realtime_ns: 0,
             length_ns: length,
-            runtime,
         },
     }
 }
