@@ -180,6 +180,9 @@ impl Running for Attached<'_> {
         for found in followed::threads(&self.machine, &settings.followed)? {
             self.run.follow.follow(found.following, None, start);
         }
+        if matches!(settings.followed, Followed::Command { .. }) {
+            self.run.follow.record_stacks_of_command();
+        }
         self.command = start_command(&settings.followed, &mut self.run.follow, start)?;
         self.run.follow.record_stacks();
         self.awaited = match &settings.followed {

@@ -6,6 +6,7 @@ use jitterscope_model::{
     Comm, CpuId, DrainTurn, KernelEvent, PipelineRole, Record, Setup, Sink, SinkError, SleepStack,
     Source, ThreadAccount, ThreadRef, Ticks, Verdict,
 };
+use jitterscope_platform::current_tid;
 
 enum Entry {
     Event(KernelEvent),
@@ -285,6 +286,15 @@ impl<F: TakesRecords> Follow<F> {
             self.charge();
         }
         Ok(())
+    }
+
+    /// Records the stacks of this thread, too: then the kernel adds a process that it makes before that has run.
+    /// Otherwise a command might already sleep when its number is handed over. Nobody reads this thread's own stacks.
+    pub(crate) fn record_stacks_of_command(&mut self) {
+        if let Some(stacks) = self.events.stacks() {
+            stacks.follow(current_tid());
+            stacks.hand_over();
+        }
     }
 
     /// Records the stacks of the threads that are followed by now.
