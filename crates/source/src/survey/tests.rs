@@ -120,12 +120,12 @@ fn a_good_machine_has_everything() {
     };
     assert_eq!(of(&reports, "senders").problems, [missing]);
     assert_eq!(of(&reports, "senders").status, SourceStatus::Degraded);
-    let hidden = SourceProblem::AddressesHidden {
+    let hidden = [SourceProblem::AddressesHidden {
         kptr_restrict: "2".into(),
-    };
-    assert_eq!(of(&reports, "symbols").problems, [hidden.clone()]);
+    }];
+    assert_eq!(of(&reports, "symbols").problems, hidden);
     // Stacks without the names of their functions show nothing.
-    assert_eq!(of(&reports, "stacks").problems, [hidden]);
+    assert_eq!(of(&reports, "stacks").problems, hidden);
     assert_eq!(of(&reports, "stacks").losses, [SourceLoss::BlockReasons]);
     assert_eq!(of(&reports, "smi").status, SourceStatus::Degraded);
     let clock = SourceProblem::TraceClock {
