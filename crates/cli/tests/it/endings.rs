@@ -362,8 +362,15 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_tracing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    until("tracing on", || tracing_is_on(child.id()));
-    std::thread::sleep(Duration::from_millis(300));
+    // By then it ignores the signal. It starts after all instances.
+    let sleeps = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+    };
+    until("the command sleeps", || {
+        let shells = children(child.id());
+        let below = shells.iter().flat_map(|shell| children(*shell));
+        below.chain(shells.clone()).any(|pid| sleeps(&pid))
+    });
     for _ in 0..2 {
         // Another process passed the signal on: it still counts as the first.
         send(child.id(), "INT");

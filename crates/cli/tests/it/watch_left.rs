@@ -119,7 +119,8 @@ fn a_watch_that_does_not_answer_is_a_row_of_its_own() {
     }
     let dir = tempfile::tempdir().unwrap();
     let cpu = highest_cpu();
-    let watch = Watching::start(dir.path(), &format!("--cpus {cpu} --probe none"));
+    // Named, because nothing else may run there.
+    let watch = Watching::start(dir.path(), &format!("--cpus {cpu} --probe none --for sh"));
     watch.says("watching CPU");
     watch.signal("STOP");
     let all = json(&jitterscope(dir.path(), &["watch", "status", "--json"]));
