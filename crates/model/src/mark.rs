@@ -37,7 +37,7 @@ pub struct MarkLog {
 
 impl MarkLog {
     /// The marks that are kept of a log.
-    pub const MOST: usize = 100_000;
+    pub const MOST: usize = 20_000;
 }
 
 /// A collector's pause, a slow request, a line of a log.

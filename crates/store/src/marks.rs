@@ -8,17 +8,19 @@ use jitterscope_platform::HeldDir;
 use std::path::Path;
 
 pub(crate) const MARKS: &str = "marks.json";
-/// The largest accepted file, bytes: ten logs of 100,000 long names.
-pub(crate) const LARGEST_MARKS: u64 = 256 << 20;
+/// The largest accepted file, bytes: all logs with long names.
+pub(crate) const LARGEST_MARKS: u64 = 32 << 20;
 /// Logs of one run.
-const LOGS: usize = 10;
+const LOGS: usize = 4;
 
 /// Adds the marks of a log to a run, in place of those of an earlier log of the same name.
 ///
 /// # Errors
-/// Another user may change the folder, the run has too many logs, or the disk is full or fails. The run stays as it was.
+/// Another user may change the folder, the run has too many logs, reading them again would take more memory than is
+/// allowed, or the disk is full or fails. The run stays as it was.
 pub fn add_marks(run: &RunReader, log: MarkLog) -> Result<(), StoreError> {
-    let mut logs = run.marks()?;
+    let before = run.marks()?;
+    let mut logs = before.clone();
     logs.retain(|known| known.file != log.file);
     if logs.len() >= LOGS {
         return Err(StoreError::Logs {
@@ -27,7 +29,14 @@ pub fn add_marks(run: &RunReader, log: MarkLog) -> Result<(), StoreError> {
         });
     }
     logs.push(log);
-    put(run.path(), &logs)
+    put(run.path(), &logs)?;
+    drop(logs);
+    // A report that cannot read them would not be a report any more.
+    let read = run.marks().map(drop);
+    if read.is_err() {
+        put(run.path(), &before)?;
+    }
+    read
 }
 
 /// Removes all marks from a run. Returns whether it had any.

@@ -10,10 +10,8 @@ use std::ops::Range;
 const BINS: usize = 1 << 18;
 /// The part of a sum that bins may blur.
 const BLUR: f64 = 0.01;
-/// Random shifts; fewer where very many marks would take seconds, but at least the second number.
-const SHIFTS: [usize; 2] = [999, 99];
-/// Marks times shifts beyond which there are fewer shifts.
-const WORK: usize = 20_000_000;
+/// Random shifts.
+const SHIFTS: u32 = 999;
 /// The numbers are random, and the same for the same run.
 const SEED: u64 = 0x006a_6974_7465_7273;
 
@@ -93,10 +91,8 @@ impl StalledUpTo {
         // Bins blur the edges of spans: a shift with hardly less has as much.
         let enough = found * (1.0 - BLUR);
         let mut random = fastrand::Rng::with_seed(SEED);
-        let [most, least] = SHIFTS;
-        let shifts = (WORK / spans.len().max(1)).clamp(least, most);
-        let as_much = (0..shifts).filter(|_| inside(random.u64(0..self.length)) >= enough);
-        (as_much.count() + 1) as f64 / (shifts + 1) as f64
+        let as_much = (0..SHIFTS).filter(|_| inside(random.u64(0..self.length)) >= enough);
+        (as_much.count() + 1) as f64 / f64::from(SHIFTS + 1)
     }
 
     /// The stalled time in a span that is shifted around the end.

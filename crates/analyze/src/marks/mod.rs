@@ -28,6 +28,10 @@ const LISTED: usize = 10;
 const CULPRITS: usize = 3;
 /// Separate culprits.
 const MOST_CULPRITS: usize = 4096;
+/// Marks that lie on each moment on average; a stall is compared with each that it meets.
+const CROWD: u64 = 64;
+/// Separate culprits of a mark; the time of further ones is not listed.
+const MOST_OF_MARK: usize = 256;
 /// Separate victims of a mark; the time of further ones is not compared with its length.
 const MOST_VICTIMS: usize = 64;
 
@@ -35,6 +39,8 @@ const MOST_VICTIMS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MarksSummary {
     pub logs: Vec<MarkLogSummary>,
+    /// The number of marks that are left out because too many lie on one moment: the longest ones.
+    pub crowded: u64,
     /// By name, most stalled time first.
     pub names: Vec<MarkRow>,
     /// The marks with the most stalled time, most first.
@@ -76,8 +82,7 @@ pub struct MarkRow {
     /// What as many marks of these lengths have inside on average, wherever they lie.
     pub expected_ns: Nanos,
     /// How often chance gives as much: of 999 shifts of all these marks by one random time, the share that has at least
-    /// as much inside, the marks as they are included. 0.001 is the least. More than 20,000 marks have fewer shifts, 99
-    /// at least.
+    /// as much inside, the marks as they are included. 0.001 is the least.
     pub chance: f64,
     /// The culprits with the most time inside, at most three.
     pub culprits: Vec<MarkCulprit>,
@@ -139,6 +144,7 @@ struct Met {
 pub struct MarkFold<'m> {
     manifest: &'m RunManifest,
     logs: Vec<MarkLogSummary>,
+    crowded: u64,
     /// Nanoseconds from the start of the run.
     span: Range<u64>,
     marks: Vec<Spanned>,
@@ -192,9 +198,19 @@ impl<'m> MarkFold<'m> {
                 }
             }));
         }
+        marks.sort_by_key(|mark| mark.at.end - mark.at.start);
+        let most = span.end.saturating_mul(CROWD);
+        let covered = marks.iter().scan(0u64, |sum, mark| {
+            *sum = sum.saturating_add(mark.at.end - mark.at.start);
+            Some(*sum)
+        });
+        let kept = covered.take_while(|covered| *covered <= most).count();
+        let crowded = (marks.len() - kept) as u64;
+        marks.truncate(kept);
         marks.sort_by_key(|mark| mark.at.start);
         index(&mut marks);
         MarkFold {
+            crowded,
             manifest,
             logs: read,
             time: StalledOverTime::new(span.end),
@@ -259,9 +275,11 @@ impl<'m> MarkFold<'m> {
                 let Some(inside) = self.inside.get_mut(mark) else {
                     continue;
                 };
-                match inside.culprits.iter_mut().find(|(of, _)| *of == row) {
-                    Some((_, sum)) => *sum += net,
-                    None => inside.culprits.push((row, net)),
+                let known = inside.culprits.iter_mut().find(|(of, _)| *of == row);
+                if let Some((_, sum)) = known {
+                    *sum += net;
+                } else if inside.culprits.len() < MOST_OF_MARK {
+                    inside.culprits.push((row, net));
                 }
             }
         }
@@ -343,6 +361,7 @@ impl<'m> MarkFold<'m> {
         names.sort_by_key(|row| Reverse((row.stalled_ns, row.total_ns)));
         MarksSummary {
             logs: self.logs,
+            crowded: self.crowded,
             names,
             worst,
         }

@@ -142,6 +142,27 @@ fn a_moment_has_what_was_just_before_it() {
 }
 
 #[test]
+fn of_very_many_marks_on_one_moment_the_longest_are_left_out() {
+    let manifest = manifest();
+    let marks: Vec<(&str, u64, u64)> = [("connection", 0, 1000); 500]
+        .into_iter()
+        .chain([("request", 100, 50); 20])
+        .collect();
+    let mut fold = MarkFold::new(vec![log(&marks)], &manifest);
+    fold.stall(&stall(0, 7, 110, 130));
+    fold.attribution(&by(0, &[("backup", 20)]));
+    let found = fold.finish();
+    let count = |name: &str| {
+        let row = found.names.iter().find(|row| row.name == name);
+        row.map(|row| (row.count, row.with_stalls))
+    };
+    // 20 requests take the time of the run once, so 63 connections have room.
+    assert_eq!(count("request"), Some((20, 20)));
+    assert_eq!(count("connection"), Some((63, 63)));
+    assert_eq!((found.crowded, found.logs[0].marks), (437, 520));
+}
+
+#[test]
 fn very_many_names_share_a_row_and_the_sums_stay() {
     let manifest = manifest();
     let many: Vec<(String, u64)> = (0..200).map(|n| (format!("n{n}"), n * 4)).collect();

@@ -183,13 +183,16 @@ fn each_reason_and_its_time_are_those_of_the_program() {
         match *reason {
             "disk" => {
                 let disk = blocked_on(thread, &["disk", "writeback"]);
-                assert!(disk >= 0.98 * blocked_on(thread, REASONS), "{thread:#}");
+                assert!(disk > 0.98 * blocked_on(thread, REASONS), "{thread:#}");
                 assert!(disk < 1.02 * wall, "{wall} in {thread:#}");
             }
             // A thread that is preempted meanwhile need not sleep: its page has come.
+            "file_fault" if blocked_on(thread, REASONS) == 0.0 => {
+                skip("waits for pages of a file: they came before the thread slept");
+            }
             "file_fault" => {
                 let fault = blocked_on(thread, &["file_fault"]);
-                assert!(fault >= 0.9 * blocked_on(thread, REASONS), "{thread:#}");
+                assert!(fault > 0.9 * blocked_on(thread, REASONS), "{thread:#}");
                 assert!(fault < 1.02 * wall, "{wall} in {thread:#}");
             }
             reason => {
@@ -231,9 +234,8 @@ fn without_stacks_the_time_is_there_and_its_reason_is_not() {
         return;
     }
     let runs = tempfile::tempdir().unwrap();
-    let sleeps = ["--", "sleep", "0.3"];
-    // A loaded machine makes the sleep a small part of the command.
-    let condition = ["--fail-if", "blocked(timer)>5%"];
+    let sleeps = ["--", "sleep", "1"];
+    let condition = ["--fail-if", "blocked(timer)>50%"];
     let args = [
         &["attach", "--json", "-q", "--no-stacks"],
         &condition[..],

@@ -171,14 +171,22 @@ fn a_log_without_marks_is_refused_with_what_to_do() {
     );
 }
 
-/// A thread that works in pieces of a millisecond, and writes down the start and the length of those that took three.
+/// How long the calling thread has run.
+fn run_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.try_into().unwrap()
+}
+
+/// A thread that works in pieces of a millisecond, and writes down the start and the length of those in which it waited
+/// for two. Time that the host of a virtual machine takes is no wait: no record shows it, and the kernel counts it as
+/// run.
 fn noticing(until: &AtomicBool) -> String {
     let mut table = "start_ns,duration_ns,name\n".to_owned();
     while !until.load(Ordering::Relaxed) {
-        let (started, began) = (SystemTime::now(), Instant::now());
+        let (started, began, ran) = (SystemTime::now(), Instant::now(), run_time());
         while began.elapsed() < Duration::from_millis(1) {}
         let took = began.elapsed();
-        if took > Duration::from_millis(3) {
+        if took > run_time() - ran + Duration::from_millis(2) {
             let start = started.duration_since(SystemTime::UNIX_EPOCH).unwrap();
             writeln!(table, "{},{},piece", start.as_nanos(), took.as_nanos()).unwrap();
         }
@@ -230,8 +238,7 @@ fn what_a_thread_noticed_itself_is_explained_by_who_took_its_cpu() {
     let piece = row(&found, "piece");
     let of = |name: &str| piece[name].as_u64().unwrap();
     assert!(of("count") >= 5, "{piece}");
-    // The host of a virtual machine takes time from a running thread, which no record shows.
-    assert!(of("with_stalls") * 2 >= of("count"), "{piece}");
+    assert!(of("with_stalls") * 10 >= of("count") * 9, "{piece}");
     // A piece has up to a millisecond of work of its own.
     let own = of("count") * MS;
     assert!(

@@ -31,6 +31,13 @@ pub fn report(summary: &RunSummary, marks: &MarksSummary) -> Report {
     for log in &marks.logs {
         report.indented(None, 2, &read(log));
     }
+    if marks.crowded > 0 {
+        let text = format!(
+            "{} of the longest marks are left out: too many lie on one moment.",
+            count(marks.crowded)
+        );
+        report.indented(None, 2, &text);
+    }
     if marks.names.is_empty() {
         return report;
     }
