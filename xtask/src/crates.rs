@@ -168,30 +168,46 @@ fn install(scratch: &Path, sources: &Path) -> anyhow::Result<PathBuf> {
     Ok(installed.join("bin").join(PROGRAM))
 }
 
-/// Whether the installed program reads a stored run and makes its page, whose script is a part of a packaged crate.
+/// Whether the installed program records, reads a stored run, and makes its page, whose script is a part of a packaged
+/// crate.
 fn answers(program: &Path, runs: &Path) -> anyhow::Result<()> {
     fs::create_dir(runs)?;
+    let recorded = {
+        let _turn = jitterscope_testing::turn();
+        asked(program, runs, &["record", "--duration", "1s"])?
+    };
+    ensure!(
+        recorded.contains(" of its time: "),
+        "the installed program names no lost time:\n{recorded}"
+    );
     copy(&shell::root().join(RUN), &runs.join("inspected"))?;
     let page = runs.join("page.html");
-    let output = Command::new(program)
-        .arg("--runs")
-        .arg(runs)
-        .args(["report", "inspected", "--html"])
-        .arg(&page)
-        .output()
-        .with_context(|| format!("{} cannot be started", program.display()))?;
-    ensure!(
-        output.status.success(),
-        "the installed program cannot report ({}): {}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let file = page.to_str().context("the path is no UTF-8")?;
+    asked(program, runs, &["report", "inspected", "--html", file])?;
     let script = fs::read_to_string(shell::root().join(crate::web::BUNDLE).join("page.js"))?;
     ensure!(
         !script.is_empty() && fs::read_to_string(&page)?.contains(&script),
         "pages of the installed program have not the script that was built"
     );
     Ok(())
+}
+
+/// What the program prints.
+fn asked(program: &Path, runs: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(program)
+        .arg("--runs")
+        .arg(runs)
+        .args(args)
+        .output()
+        .with_context(|| format!("{} cannot be started", program.display()))?;
+    ensure!(
+        output.status.success(),
+        "the installed program cannot {} ({}): {}",
+        args[0],
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

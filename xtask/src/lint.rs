@@ -1,8 +1,8 @@
-//! Formatting, lints, documentation, and the requirements on built-in libraries.
+//! Formatting, lints, documentation, the book, and the requirements on built-in libraries.
 
 use crate::consent::Consent;
 use crate::skipped::Skipped;
-use crate::{aarch64, api, deny, shell};
+use crate::{aarch64, api, book, deny, shell};
 use anyhow::{Context, ensure};
 
 /// The crates with code for one architecture only.
@@ -30,6 +30,7 @@ pub fn run(consent: Consent, skipped: &mut Skipped) -> anyhow::Result<()> {
     }
     clippy(&["--workspace"], target)?;
     documentation(target)?;
+    book::build()?;
     deny::run(skipped)
 }
 

@@ -109,12 +109,15 @@ pub const PACKERS: [Wanted; 2] = [
     },
 ];
 
+/// Makes a fresh Debian.
+pub const DEBIAN: Wanted = Wanted {
+    program: "mmdebstrap",
+    packages: &["mmdebstrap"],
+};
+
 /// What tries packages: a fresh Debian, linters, container runtimes, Python for a validator of Kubernetes' schemas.
 pub const TRIALS: [Wanted; 7] = [
-    Wanted {
-        program: "mmdebstrap",
-        packages: &["mmdebstrap"],
-    },
+    DEBIAN,
     Wanted {
         program: "lintian",
         packages: &["lintian"],

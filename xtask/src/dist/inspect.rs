@@ -10,6 +10,8 @@ use std::process::Command;
 
 /// A stored run from the tests.
 const RUN: &str = "crates/recording/tests/fixtures/spin";
+/// The largest program that may be released, in bytes.
+const LARGEST: usize = 15_000_000;
 /// Minimum size of a chart that is not empty.
 const CHART: usize = 5_000;
 /// Type of the ELF program header that names a dynamic loader.
@@ -67,6 +69,12 @@ pub fn program(built: &Built, folder: &Path) -> anyhow::Result<()> {
         !section_types(&bytes)?.contains(&SYMBOLS),
         "{} is not stripped",
         built.program.display()
+    );
+    ensure!(
+        bytes.len() <= LARGEST,
+        "{} has {} bytes, and may have {LARGEST}",
+        built.program.display(),
+        bytes.len()
     );
     names_none_of(&folders()?, &bytes)?;
     let (printed, version) = (built.ask(&["--version"])?, version()?);
@@ -131,7 +139,6 @@ fn alone(built: &Built, root: &Path) -> anyhow::Result<()> {
             "--runs",
             "/runs",
             "record",
-            "--quiet",
             "--duration",
             "300ms",
         ])
@@ -142,6 +149,11 @@ fn alone(built: &Built, root: &Path) -> anyhow::Result<()> {
         "in an empty root, record failed ({}): {}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
+    );
+    let answer = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        answer.contains(" of its time: "),
+        "in an empty root, record names no lost time:\n{answer}"
     );
     Ok(())
 }

@@ -73,11 +73,15 @@ pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
         trials::list();
         return Ok(0);
     }
-    packages::install(&LAB, Consent::given(args.yes)).map_err(|missing| anyhow!(missing))?;
+    let consent = Consent::given(args.yes);
+    packages::install(&LAB, consent).map_err(|missing| anyhow!(missing))?;
     if let Some(program) = &args.program {
         program::take(program)?;
     }
     if args.all || !args.only.is_empty() {
+        if args.all || args.only.iter().any(|name| name == trials::SERVICE) {
+            packages::install(&[packages::DEBIAN], consent).map_err(|missing| anyhow!(missing))?;
+        }
         let which = if args.all {
             Which::All
         } else {

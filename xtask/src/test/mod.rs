@@ -33,7 +33,7 @@ pub struct TestArgs {
 /// A part that can be run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
-    /// Formatting, lints, documentation, the other architecture, licences, and the edges between crates
+    /// Formatting, lints, documentation, the book, the other architecture, licences, and the edges between crates
     Lint,
     /// Compiling all Rust tests
     Build,
@@ -278,9 +278,11 @@ fn fetch(packages: &[Wanted], has_lab: bool, consent: Consent) {
     if !consent.is_given() {
         return;
     }
-    // Tests of what it objects to use it, too.
-    if let Err(error) = tools::DENY.get() {
-        eprintln!("{error:#}");
+    // Tests of what cargo-deny objects to use it, too.
+    for tool in [tools::DENY, tools::MDBOOK] {
+        if let Err(error) = tool.get() {
+            eprintln!("{error:#}");
+        }
     }
     let installed = packages::install(packages, consent);
     if has_lab && installed.is_ok() {

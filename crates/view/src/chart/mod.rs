@@ -8,6 +8,8 @@ mod culprits;
 mod histograms;
 mod offsets;
 mod outliers;
+#[cfg(feature = "png")]
+mod outlines;
 mod percentiles;
 mod plot;
 #[cfg(feature = "png")]
@@ -117,7 +119,7 @@ pub(crate) fn inline(
 /// As [`svg`].
 #[cfg(feature = "png")]
 pub fn png(kind: ChartKind, runs: &[&Drawn]) -> Result<Vec<u8>, ChartError> {
-    png::render(&svg(kind, runs)?)
+    png::render(drawn(kind, runs, runs, theme::WIDTH)?, &title(kind, runs))
 }
 
 fn title(kind: ChartKind, runs: &[&Drawn]) -> String {

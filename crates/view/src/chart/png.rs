@@ -1,25 +1,18 @@
 //! Renders a chart to pixels.
 
-use super::ChartError;
+use super::outlines::Outlines;
+use super::svg::Svg;
+use super::{ChartError, theme};
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Options, Tree, fontdb};
-use std::sync::Arc;
+use resvg::usvg::{Options, Tree};
 
 const ZOOM: f32 = 2.0;
 
-/// The embedded font. The machine's fonts are not used, so that a chart looks the same everywhere.
-const FONT: &[u8] = include_bytes!("font/jitterscope-chart.ttf");
-
-pub(super) fn render(svg: &str) -> Result<Vec<u8>, ChartError> {
+pub(super) fn render(chart: Svg, title: &str) -> Result<Vec<u8>, ChartError> {
     let failed = |error: String| ChartError::Pixels(error);
-    let mut fonts = fontdb::Database::new();
-    fonts.load_font_data(FONT.to_vec());
-    let options = Options {
-        fontdb: Arc::new(fonts),
-        font_family: "DejaVu Sans".into(),
-        ..Options::default()
-    };
-    let tree = Tree::from_str(svg, &options).map_err(|error| failed(error.to_string()))?;
+    let outlines = Outlines::new().map_err(failed)?;
+    let svg = chart.finish_with(&theme::outlined(), title, |text| outlines.of(text));
+    let tree = Tree::from_str(&svg, &Options::default()).map_err(|e| failed(e.to_string()))?;
     let size = tree.size();
     let (width, height) = (
         (size.width() * ZOOM).ceil() as u32,

@@ -1,7 +1,7 @@
 //! Writes SVG piece by piece. All texts are escaped here and nowhere else.
 
 use crate::style::tame;
-use std::fmt::Write;
+use std::fmt::Arguments;
 
 /// The position of a text relative to its point.
 #[derive(Clone, Copy)]
@@ -14,9 +14,25 @@ pub(super) enum Anchor {
 /// An image under construction, in units of its view box. Only classes define its look ([`super::theme`]), so that a
 /// page can apply its own colours.
 pub(super) struct Svg {
-    out: String,
+    pieces: Vec<Piece>,
     width: f64,
     height: f64,
+}
+
+enum Piece {
+    Markup(String),
+    Text(Text),
+}
+
+/// A text, which is written as such or as the outlines of its letters.
+pub(super) struct Text {
+    pub(super) class: String,
+    pub(super) anchor: Anchor,
+    at: [f64; 2],
+    /// Whether it reads upwards.
+    upwards: bool,
+    /// Only visible characters.
+    pub(super) text: String,
 }
 
 /// A coordinate rounded to a tenth of a unit, which is below visibility.
@@ -37,7 +53,7 @@ impl std::fmt::Display for Px {
 impl Svg {
     pub(super) fn new(width: f64, height: f64) -> Svg {
         Svg {
-            out: String::new(),
+            pieces: Vec::new(),
             width,
             height,
         }
@@ -54,7 +70,7 @@ impl Svg {
         for image in images {
             let y = Px(all.height);
             all.push(format_args!(r#"<g transform="translate(0 {y})">"#));
-            all.out.push_str(&image.out);
+            all.pieces.extend(image.pieces);
             all.push(format_args!("</g>"));
             all.height += image.height;
             all.width = all.width.max(image.width);
@@ -84,42 +100,82 @@ impl Svg {
     }
 
     pub(super) fn text(&mut self, class: &str, anchor: Anchor, [x, y]: [f64; 2], text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => r#" text-anchor="middle""#,
-            Anchor::End => r#" text-anchor="end""#,
-        };
-        let (x, y) = (Px(x), Px(y));
-        self.push(format_args!(
-            r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{}</text>"#,
-            escaped(text)
-        ));
+        self.pieces.push(Piece::Text(Text {
+            class: class.to_owned(),
+            anchor,
+            at: [x, y],
+            upwards: false,
+            text: tame(text),
+        }));
     }
 
     /// A text that reads upwards.
     pub(super) fn upwards(&mut self, class: &str, [x, y]: [f64; 2], text: &str) {
-        let (x, y) = (Px(x), Px(y));
-        self.push(format_args!(
-            r#"<text class="{class}" text-anchor="middle" transform="translate({x} {y}) rotate(-90)">{}</text>"#,
-            escaped(text)
-        ));
+        self.pieces.push(Piece::Text(Text {
+            class: class.to_owned(),
+            anchor: Anchor::Middle,
+            at: [x, y],
+            upwards: true,
+            text: tame(text),
+        }));
     }
 
-    fn push(&mut self, piece: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = self.out.write_fmt(piece);
-        self.out.push('\n');
+    fn push(&mut self, piece: Arguments<'_>) {
+        self.pieces.push(Piece::Markup(piece.to_string()));
     }
 
     /// The finished image. `style` precedes its content; `title` is read out and shown on hovering.
     pub(super) fn finish(self, style: &str, title: &str) -> String {
+        self.finish_with(style, title, Text::element)
+    }
+
+    /// The finished image, with `write` for its texts.
+    pub(super) fn finish_with(
+        self,
+        style: &str,
+        title: &str,
+        write: impl Fn(&Text) -> String,
+    ) -> String {
         let (width, height, title) = (Px(self.width), Px(self.height), escaped(title));
-        format!(
+        let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n\
-             {style}{}</svg>\n",
-            self.out
-        )
+             {style}"
+        );
+        for piece in &self.pieces {
+            match piece {
+                Piece::Markup(markup) => out.push_str(markup),
+                Piece::Text(text) => out.push_str(&write(text)),
+            }
+            out.push('\n');
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+}
+
+impl Text {
+    fn element(&self) -> String {
+        let anchor = match self.anchor {
+            Anchor::Start => "",
+            Anchor::Middle => r#" text-anchor="middle""#,
+            Anchor::End => r#" text-anchor="end""#,
+        };
+        let class = &self.class;
+        let text = escaped(&self.text);
+        if self.upwards {
+            let place = self.transform();
+            return format!(r#"<text class="{class}"{anchor} transform="{place}">{text}</text>"#);
+        }
+        let [x, y] = self.at.map(Px);
+        format!(r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{text}</text>"#)
+    }
+
+    /// Moves something from the origin to the place of the text.
+    pub(super) fn transform(&self) -> String {
+        let [x, y] = self.at.map(Px);
+        let turned = if self.upwards { " rotate(-90)" } else { "" };
+        format!("translate({x} {y}){turned}")
     }
 }
 

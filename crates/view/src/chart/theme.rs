@@ -19,9 +19,8 @@ const FONT: &[u8] = include_bytes!("font/jitterscope-chart.woff2");
 
 /// The look of everything except colours; shared with pages.
 const SHAPES: &str = "\
-.chart text{font-family:'jitterscope chart','DejaVu Sans',sans-serif;font-size:12px}
-.chart .title{font-size:15px;font-weight:bold}
-.chart .small{font-size:11px}
+.chart text{font-family:'jitterscope chart','DejaVu Sans',sans-serif}
+.chart .title{font-weight:bold}
 .chart .num{font-variant-numeric:tabular-nums}
 .chart path,.chart line{fill:none}
 .chart .grid{stroke-width:1}
@@ -39,6 +38,11 @@ const SHAPES: &str = "\
 .chart .d7{stroke-dasharray:9 3 2 3 2 3}
 .chart .d8{stroke-dasharray:1 3}
 ";
+
+/// Font sizes of classes, in units of the view box.
+const SIZES: [(&str, f64); 2] = [("title", 15.0), ("small", 11.0)];
+/// The font size of other texts.
+const SIZE: f64 = 12.0;
 
 /// Colours by name, on light and on dark paper.
 struct Colours {
@@ -81,18 +85,43 @@ const DARK: Colours = Colours {
     ],
 };
 
+/// The font size of a text with these classes, in units of the view box.
+#[cfg(feature = "png")]
+pub(super) fn font_size(classes: &str) -> f64 {
+    let of = |class| SIZES.iter().find(|(known, _)| *known == class);
+    classes
+        .split(' ')
+        .find_map(of)
+        .map_or(SIZE, |(_, size)| *size)
+}
+
 /// The style of a stand-alone image, with its font.
 pub(super) fn standalone() -> String {
     let font = base64::engine::general_purpose::STANDARD.encode(FONT);
+    format!(
+        "<style>\n@font-face{{font-family:'jitterscope chart';src:url(data:font/woff2;base64,{font})}}\n{}</style>\n",
+        on_paper()
+    )
+}
+
+/// The style of an image whose texts are outlines. Bold letters are regular ones with a border.
+#[cfg(feature = "png")]
+pub(super) fn outlined() -> String {
+    format!(
+        "<style>\n{}.chart .outline.title{{stroke:{};stroke-width:0.6}}\n</style>\n",
+        on_paper(),
+        LIGHT.ink
+    )
+}
+
+/// Shapes, and their colours on white paper.
+fn on_paper() -> String {
     let colours: Vec<(String, &str)> = LIGHT.by_name().collect();
     let colour = |name: &str| {
         let known = colours.iter().find(|(known, _)| known == name);
         known.map_or_else(String::new, |(_, colour)| (*colour).to_owned())
     };
-    format!(
-        "<style>\n@font-face{{font-family:'jitterscope chart';src:url(data:font/woff2;base64,{font})}}\n{SHAPES}{}</style>\n",
-        rules(colour)
-    )
+    format!("{SHAPES}{}", rules(colour))
 }
 
 /// The style of all charts of a page. The colours are variables, which the page's script reads too; those that the
@@ -155,7 +184,7 @@ fn rules(colour: impl Fn(&str) -> String) -> String {
         out.push_str(&format!("{selectors}{{{what}:{}}}\n", colour(name)));
     };
     rule(".chart .paper", "fill", "paper");
-    rule(".chart text", "fill", "ink");
+    rule(".chart text,.chart .outline", "fill", "ink");
     rule(".chart .small,.chart .muted", "fill", "muted");
     rule(".chart .grid", "stroke", "grid");
     rule(".chart .axis", "stroke", "axis");
@@ -168,6 +197,10 @@ fn rules(colour: impl Fn(&str) -> String) -> String {
     for at in 0..HEAT {
         let selectors = format!(".chart path.h{at},.chart rect.h{at}");
         rule(&selectors, "fill", &format!("h{at}"));
+    }
+    out.push_str(&format!(".chart text{{font-size:{SIZE}px}}\n"));
+    for (class, size) in SIZES {
+        out.push_str(&format!(".chart .{class}{{font-size:{size}px}}\n"));
     }
     // Bars of unexplained time are outlines.
     out.push_str(&format!(

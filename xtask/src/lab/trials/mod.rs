@@ -41,6 +41,9 @@ pub struct Trial {
     run: fn(&mut Finding) -> anyhow::Result<()>,
 }
 
+/// The trial whose guest needs a fresh Debian.
+pub const SERVICE: &str = "service";
+
 /// All trials; a new one is a line here and a file in this folder.
 const TRIALS: [Trial; 23] = [
     Trial {
@@ -176,7 +179,7 @@ const TRIALS: [Trial; 23] = [
         what: "which capabilities each source takes",
     },
     Trial {
-        name: "service",
+        name: SERVICE,
         stage: false,
         run: service::agent,
         what: "the deb's agent under Debian's systemd",

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -58,14 +58,7 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
         folder: bundle,
         name: format!("jitterscope-trial-{}", std::process::id()),
     };
-    let ran = bundle
-        .runc("run")
-        .arg("--bundle")
-        .arg(&bundle.folder)
-        .arg(&bundle.name)
-        .output();
-    let ran = ran.context("runc cannot be started")?;
-    succeeded(&ran, "runc run")?;
+    let ran = bundle.run()?;
     let took = is_answer(&String::from_utf8_lossy(&ran.stdout), begun.elapsed())?;
     ensure!(
         fs::read_dir(&runs)?.next().is_some(),
@@ -75,6 +68,11 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
         "image: unpacked by umoci and run by runc; record answered in {:.0} s",
         took.as_secs_f64()
     );
+
+    latency_test(&mut spec)?;
+    fs::write(&config, serde_json::to_vec(&spec)?)?;
+    let said = bundle.judges()?;
+    println!("image: the Job's latency test said: {said}");
 
     // The agent of the DaemonSet has the same rights, and its settings as one file.
     let settings = stage.path().join("agent.toml");
@@ -102,6 +100,33 @@ impl Bundle {
         let mut runc = Command::new("runc");
         runc.arg("--root").arg(&self.state).arg(verb);
         runc
+    }
+
+    /// Runs the container until it ends.
+    fn run(&self) -> anyhow::Result<Output> {
+        let ran = self
+            .runc("run")
+            .arg("--bundle")
+            .arg(&self.folder)
+            .arg(&self.name)
+            .output()
+            .context("runc cannot be started")?;
+        succeeded(&ran, "runc run")?;
+        Ok(ran)
+    }
+
+    /// Runs the latency test and returns its verdict.
+    fn judges(&self) -> anyhow::Result<String> {
+        let ran = self.run()?;
+        let said =
+            [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let verdict = said
+            .iter()
+            .flat_map(|text| text.lines())
+            .find(|line| line.contains("OpenShift's latency test"));
+        Ok(verdict
+            .context("the latency test gave no verdict")?
+            .to_owned())
     }
 
     /// Runs the agent until its metrics answer, ends it as Kubernetes does, and returns the number of lines.
@@ -175,6 +200,23 @@ fn daemon_settings() -> anyhow::Result<String> {
         path.display()
     );
     Ok(settings)
+}
+
+/// What the Job has beside: its command, and the variables of OpenShift with a limit that every machine holds.
+fn latency_test(spec: &mut Value) -> anyhow::Result<()> {
+    spec["process"]["args"] = json!([
+        "/usr/bin/jitterscope",
+        "record",
+        "--profile",
+        "openshift-latency"
+    ]);
+    let env = spec["process"]["env"].as_array_mut();
+    env.context("no variables")?.extend([
+        json!("MAXIMUM_LATENCY=60000000"),
+        json!("LATENCY_TEST_RUNTIME=2"),
+        json!("LATENCY_TEST_CPUS=1"),
+    ]);
+    Ok(())
 }
 
 /// What the DaemonSet has beside the Job: its command, a place for claims, its settings. The network is the machine's,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Mounts what every running machine has, and starts a command there. The mounts end with the command.
+/// Mounts what every running machine has, and starts a command there. The mounts end with the command. It has no network,
+/// so it can fetch nothing.
 const ENTER: &str = "mount -t proc proc \"$0/proc\" && mount -t sysfs sysfs \"$0/sys\" && \
                      mount --rbind /dev \"$0/dev\" && exec chroot \"$0\" \"$@\"";
 
@@ -49,6 +50,7 @@ impl Root {
         Command::new("unshare")
             .args([
                 "--mount",
+                "--net",
                 "--propagation",
                 "private",
                 "--",
@@ -66,10 +68,15 @@ impl Root {
             .context("unshare cannot be started")
     }
 
-    /// Records there, as the first thing that a user does, and checks the answer.
-    pub fn records(&self) -> anyhow::Result<Duration> {
+    /// Installs the package, then records there, as the first thing that a user does, and checks the answer. Returns
+    /// how long both took.
+    pub fn answers(
+        &self,
+        install: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Duration> {
         let _turn = jitterscope_testing::turn();
         let begun = Instant::now();
+        install()?;
         let answer = self.run(&["/usr/bin/jitterscope", "record"])?;
         is_answer(&answer, begun.elapsed())
     }
@@ -101,7 +108,7 @@ pub fn is_answer(answer: &str, took: Duration) -> anyhow::Result<Duration> {
         answer.contains(" of its time: ") && answer.contains("culprit "),
         "record names no lost time and no culprit:\n{answer}"
     );
-    ensure!(took < MINUTE, "record took {took:?}");
+    ensure!(took < MINUTE, "the answer took {took:?}");
     Ok(took)
 }
 
