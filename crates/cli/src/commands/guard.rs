@@ -6,13 +6,14 @@ use super::guard_files::Files;
 use super::leftovers;
 use super::machine_tuning;
 use super::recording_args::kib;
+use super::{guard_quiet, guard_results};
 use crate::exit::Exit;
 use crate::output;
 use crate::places::{Places, program};
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
-use jitterscope_analyze::guard::{Contamination, Iteration, Made, Namesakes, Series};
+use jitterscope_analyze::guard::{Contamination, Iteration, Made, Namesakes, QuietWait, Series};
 use jitterscope_model::{ProbeKind, RunManifest};
 use jitterscope_platform::{Machine, Topology, children_time};
 use jitterscope_recording::{AttachSettings, Followed, RunSettings, WriterThread, attach};
@@ -37,6 +38,11 @@ struct Done {
 /// A file cannot be written, COMMAND cannot be followed, or the result cannot be printed. What was measured before is
 /// kept and printed.
 pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
+    let baseline = args
+        .baseline
+        .as_ref()
+        .map(|path| guard_results::baseline(path, &args.command))
+        .transpose()?;
     let files = Files::open(args)?;
     let machine = Machine::host();
     let runs = places.runs()?;
@@ -47,6 +53,8 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         planned: args.iterations as usize,
         retry: args.retry as usize,
         limit: args.contaminated_above,
+        tool: args.results.as_ref().map(|of| of.tool),
+        baseline,
         iterations: Vec::new(),
         interrupted: false,
     };
@@ -56,13 +64,32 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
             series.interrupted = true;
             break;
         }
+        let before = args.results.as_ref().map(guard_results::Results::before);
+        let before = match before.transpose() {
+            Ok(before) => before,
+            Err(failed) => {
+                error = Some(failed);
+                break;
+            }
+        };
         match iterate(args, &machine, runs.clone(), additional, &stop) {
-            Ok(done) => {
+            Ok(mut done) => {
                 series.interrupted = !done.iteration.is_whole();
+                let found = args.results.as_ref().zip(before.as_ref());
+                match found.map(|(of, before)| of.since(before)) {
+                    None => {}
+                    Some(Ok(found)) => done.iteration.benchmarks = found,
+                    // A command that failed or was ended may have written nothing; its exit code tells enough.
+                    Some(Err(_)) if done.iteration.made.exit_code != Some(0) => {}
+                    Some(Err(failed)) => error = Some(failed),
+                }
                 series.iterations.push(done.iteration);
                 last = Some((done.path, done.status));
                 if let Some(text) = guard::line(&series).filter(|_| !args.quiet) {
                     output::talk(text);
+                }
+                if error.is_some() {
+                    break;
                 }
             }
             // Stopped before there was anything to follow.
@@ -111,6 +138,7 @@ fn iterate(
     additional: bool,
     stop: &AtomicBool,
 ) -> anyhow::Result<Done> {
+    let wait = wait_for_quiet(args, machine, stop)?;
     let settings = AttachSettings {
         // It judges what ran instead of the command.
         stacks: false,
@@ -147,6 +175,7 @@ fn iterate(
         exit_code: outcome.command.map(exit_code),
         user: used.user,
         system: used.system,
+        wait,
     };
     let manifest = &outcome.manifest;
     let iteration = Iteration::of(manifest, made, args.contaminated_above);
@@ -164,6 +193,27 @@ fn iterate(
         path: outcome.path,
         status: outcome.command,
     })
+}
+
+/// Waits for quiet, if the user asked for it.
+///
+/// # Errors
+/// The kernel does not tell whether it is quiet, or the wait was stopped.
+fn wait_for_quiet(
+    args: &GuardArgs,
+    machine: &Machine,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<QuietWait>> {
+    let Some(limit) = args.wait_quiet else {
+        return Ok(None);
+    };
+    let busy = |look: &QuietWait| {
+        if !args.quiet {
+            output::talk(guard::waiting(look, limit));
+        }
+    };
+    let waited = guard_quiet::wait(machine, limit, stop, busy)?;
+    waited.map(Some).context("the wait for quiet was stopped")
 }
 
 /// What the stalls of a run show of threads that have the name of one of the command's own.
@@ -206,6 +256,8 @@ mod tests {
             planned: 1,
             retry: 0,
             limit: 0.01,
+            tool: None,
+            baseline: None,
             iterations: Vec::new(),
             interrupted: true,
         };
