@@ -3,10 +3,11 @@
 use super::attach::{THRESHOLD, usage_if_asked_wrongly};
 use super::guard_args::GuardArgs;
 use super::guard_files::Files;
+use super::guard_quiet;
+use super::guard_results;
 use super::leftovers;
 use super::machine_tuning;
 use super::recording_args::kib;
-use super::{guard_quiet, guard_results};
 use crate::exit::Exit;
 use crate::output;
 use crate::places::{Places, program};
@@ -30,6 +31,8 @@ struct Done {
     path: PathBuf,
     /// How the command ended, if by itself.
     status: Option<ExitStatus>,
+    /// Why the results of the tool within it are not known.
+    problem: Option<anyhow::Error>,
 }
 
 /// Runs `guard`.
@@ -64,31 +67,16 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
             series.interrupted = true;
             break;
         }
-        let before = args.results.as_ref().map(guard_results::Results::before);
-        let before = match before.transpose() {
-            Ok(before) => before,
-            Err(failed) => {
-                error = Some(failed);
-                break;
-            }
-        };
         match iterate(args, &machine, runs.clone(), additional, &stop) {
-            Ok(mut done) => {
+            Ok(done) => {
                 series.interrupted = !done.iteration.is_whole();
-                let found = args.results.as_ref().zip(before.as_ref());
-                match found.map(|(of, before)| of.since(before)) {
-                    None => {}
-                    Some(Ok(found)) => done.iteration.benchmarks = found,
-                    // A command that failed or was ended may have written nothing; its exit code tells enough.
-                    Some(Err(_)) if done.iteration.made.exit_code != Some(0) => {}
-                    Some(Err(failed)) => error = Some(failed),
-                }
                 series.iterations.push(done.iteration);
                 last = Some((done.path, done.status));
                 if let Some(text) = guard::line(&series).filter(|_| !args.quiet) {
                     output::talk(text);
                 }
-                if error.is_some() {
+                if done.problem.is_some() {
+                    error = done.problem;
                     break;
                 }
             }
@@ -139,6 +127,10 @@ fn iterate(
     stop: &AtomicBool,
 ) -> anyhow::Result<Done> {
     let wait = wait_for_quiet(args, machine, stop)?;
+    let results = args.results.as_ref();
+    let results = results
+        .map(|of| of.before().map(|before| (of, before)))
+        .transpose()?;
     let settings = AttachSettings {
         // It judges what ran instead of the command.
         stacks: false,
@@ -179,7 +171,7 @@ fn iterate(
     };
     let manifest = &outcome.manifest;
     let iteration = Iteration::of(manifest, made, args.contaminated_above);
-    let iteration = match iteration.is_unclear() {
+    let mut iteration = match iteration.is_unclear() {
         true => iteration.with_stalls(
             manifest,
             namesakes(&outcome.path, manifest)?,
@@ -187,11 +179,22 @@ fn iterate(
         ),
         false => iteration,
     };
+    let problem = match results.map(|(of, before)| of.since(&before)) {
+        None => None,
+        Some(Ok(found)) => {
+            iteration.benchmarks = found;
+            None
+        }
+        // A command that failed or was ended may have written nothing; its exit code tells enough.
+        Some(Err(_)) if made.exit_code != Some(0) => None,
+        Some(Err(problem)) => Some(problem),
+    };
     leftovers::tell_left_behind(outcome.taken_down);
     Ok(Done {
         iteration,
         path: outcome.path,
         status: outcome.command,
+        problem,
     })
 }
 

@@ -225,6 +225,16 @@ fn hyperfines_fields_are_seconds_and_ours_are_beside_them() {
         assert!((found - seconds).abs() < 1e-6, "{name}: {found}");
     }
     assert!((result["stddev"].as_f64().unwrap() - 0.0457).abs() < 1e-4);
+    // The same for readers of version 2.
+    assert_eq!(file["schema_version"], 2);
+    assert_eq!(
+        result["measurements"][1]["time_wall_clock"],
+        value!({"value": 0.2, "unit": "second"})
+    );
+    let summary = &result["summary"]["time_wall_clock"];
+    for name in ["mean", "median", "min", "max", "stddev"] {
+        assert_eq!(summary[name], result[name], "{name}");
+    }
     let ours = &result["jitterscope"];
     assert_eq!(ours["contaminated"], 1);
     assert_eq!(ours["iterations"][1]["contamination"], "contaminated");
@@ -320,6 +330,7 @@ fn a_change_from_stored_times_is_said_with_its_error() {
     let said = |stored: [u64; 3], by_guard| {
         let times = HyperfineTimes {
             command: "bench -x".into(),
+            name: None,
             times: stored.map(|ms| Nanos(ms * 1_000_000)).to_vec(),
             by_guard,
         };

@@ -1,4 +1,5 @@
-//! What `hyperfine --export-json` and `guard --export-json` write: times in seconds.
+//! What `hyperfine --export-json` and `guard --export-json` write: times in seconds. hyperfine 2 lists `measurements`,
+//! hyperfine 1 `times`; `guard` writes both.
 
 use super::{Benchmark, BenchmarkTool, ResultsError, Unchecked, distinct, is_possible, parsed};
 use jitterscope_model::Nanos;
@@ -13,46 +14,36 @@ struct File {
 #[derive(Deserialize)]
 struct Entry {
     command: String,
-    mean: f64,
-    median: f64,
-    min: f64,
-    max: f64,
-    times: Vec<f64>,
+    name: Option<String>,
+    times: Option<Vec<f64>>,
+    measurements: Option<Vec<Measurement>>,
     /// Only in files of `guard`.
     jitterscope: Option<IgnoredAny>,
 }
 
-/// The commands of a file, each as a benchmark.
-///
-/// # Errors
-/// It is not such a file, or its times are impossible.
-pub fn hyperfine(json: &[u8]) -> Result<Vec<Benchmark>, ResultsError> {
-    let file: File = parsed(BenchmarkTool::Hyperfine, json)?;
-    let benchmark = |entry: Entry| {
-        let times = Unchecked {
-            median: entry.median * 1e9,
-            min: entry.min * 1e9,
-            max: entry.max * 1e9,
-            mean: entry.mean * 1e9,
-            samples: entry.times.len() as u64,
-        };
-        Benchmark::checked(entry.command, times)
-    };
-    let benchmarks: Result<Vec<_>, _> = file.results.into_iter().map(benchmark).collect();
-    distinct(benchmarks?)
+#[derive(Deserialize)]
+struct Measurement {
+    time_wall_clock: Seconds,
 }
 
-/// The single times of a command in such a file.
+#[derive(Deserialize)]
+struct Seconds {
+    value: f64,
+}
+
+/// The times of a command in such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HyperfineTimes {
     pub command: String,
+    /// The user's name for it, if there is one.
+    pub name: Option<String>,
     /// All times, in order; not empty.
     pub times: Vec<Nanos>,
     /// Whether `guard` measured them, and not hyperfine.
     pub by_guard: bool,
 }
 
-/// The single times of all commands of a file.
+/// The times of all commands of a file.
 ///
 /// # Errors
 /// It is not such a file, has no command, or its times are impossible.
@@ -61,23 +52,59 @@ pub fn hyperfine_times(json: &[u8]) -> Result<Vec<HyperfineTimes>, ResultsError>
     if file.results.is_empty() {
         return Err(ResultsError::Empty);
     }
-    let of = |entry: Entry| {
-        let wrong = |why| ResultsError::Times {
-            name: entry.command.clone(),
-            why,
-        };
-        if entry.times.is_empty() {
-            return Err(wrong("there is no time"));
+    file.results.into_iter().map(times_of).collect()
+}
+
+fn times_of(entry: Entry) -> Result<HyperfineTimes, ResultsError> {
+    let Entry {
+        command,
+        name,
+        times,
+        measurements,
+        jitterscope,
+    } = entry;
+    let seconds = times.unwrap_or_else(|| {
+        let all = measurements.unwrap_or_default().into_iter();
+        all.map(|one| one.time_wall_clock.value).collect()
+    });
+    let wrong = match seconds.as_slice() {
+        [] => Some("there is neither a list of times nor one of measurements"),
+        all if !all.iter().all(|seconds| is_possible(seconds * 1e9)) => {
+            Some("one is negative or longer than 30 years")
         }
-        if !entry.times.iter().all(|seconds| is_possible(seconds * 1e9)) {
-            return Err(wrong("one is negative or longer than 30 years"));
-        }
-        let nanos = |seconds: &f64| Nanos((seconds * 1e9).round() as u64);
-        Ok(HyperfineTimes {
-            times: entry.times.iter().map(nanos).collect(),
-            command: entry.command,
-            by_guard: entry.jitterscope.is_some(),
-        })
+        _ => None,
     };
-    file.results.into_iter().map(of).collect()
+    if let Some(why) = wrong {
+        return Err(ResultsError::Times { name: command, why });
+    }
+    let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
+    Ok(HyperfineTimes {
+        command,
+        name,
+        times: seconds.into_iter().map(nanos).collect(),
+        by_guard: jitterscope.is_some(),
+    })
+}
+
+/// The commands of a file, each as a benchmark.
+///
+/// # Errors
+/// As [`hyperfine_times`]; or a command has no name.
+pub fn hyperfine(json: &[u8]) -> Result<Vec<Benchmark>, ResultsError> {
+    let benchmark = |of: HyperfineTimes| {
+        let mut sorted = of.times;
+        sorted.sort_unstable();
+        let at = |index: usize| sorted[index].0 as f64;
+        let (n, last) = (sorted.len(), sorted.len() - 1);
+        let times = Unchecked {
+            median: f64::midpoint(at(last / 2), at(n / 2)),
+            min: at(0),
+            max: at(last),
+            mean: sorted.iter().map(|time| time.0 as f64).sum::<f64>() / n as f64,
+            samples: n as u64,
+        };
+        Benchmark::checked(of.name.unwrap_or(of.command), times)
+    };
+    let benchmarks: Result<Vec<_>, _> = hyperfine_times(json)?.into_iter().map(benchmark).collect();
+    distinct(benchmarks?)
 }
