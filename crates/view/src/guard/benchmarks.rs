@@ -10,7 +10,7 @@ use jitterscope_model::{Nanos, visible};
 /// How these times are to be read.
 pub(super) fn note(tool: BenchmarkTool) -> String {
     format!(
-        "The times of benchmarks are those of {}; a verdict is that of the whole iteration in which they ran.",
+        "Times of benchmarks are those of {}. An iteration counts as contaminated for all benchmarks that ran in it.",
         tool.as_str()
     )
 }
@@ -25,10 +25,8 @@ pub(super) fn table(series: &Series) -> Option<Table> {
             Column::number("median"),
             Column::number("from"),
             Column::number("to"),
-            Column::number("clean median"),
-            Column::number("iterations"),
-            Column::number("contaminated"),
-            Column::number("unknown"),
+            Column::number("if clean"),
+            Column::text("contaminated"),
         ],
         rows,
         aside: "which --full shows",
@@ -37,16 +35,21 @@ pub(super) fn table(series: &Series) -> Option<Table> {
 }
 
 fn row(of: &BenchmarkSummary) -> Row {
-    let disturbed = |n: usize, tone| Cell::toned(n.to_string(), (n > 0).then_some(tone));
+    let (mut text, mut tone) = (format!("{} of {}", of.contaminated, of.iterations), None);
+    if of.unknown > 0 {
+        text += &format!(", {} unknown", of.unknown);
+        tone = Some(Tone::Warning);
+    }
+    if of.contaminated > 0 {
+        tone = Some(Tone::Bad);
+    }
     Row::from([
         visible(&of.name).into_owned().into(),
         of.median.to_string().into(),
         of.min.to_string().into(),
         of.max.to_string().into(),
         Cell::known(of.clean_median),
-        of.iterations.to_string().into(),
-        disturbed(of.contaminated, Tone::Bad),
-        disturbed(of.unknown, Tone::Warning),
+        Cell::toned(text, tone),
     ])
 }
 
