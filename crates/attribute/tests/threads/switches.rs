@@ -73,7 +73,10 @@ fn the_time_between_two_turns_on_a_cpu_with_switches_is_unknown_if_another_cpu_h
     // Neither does: it wakes up again.
     events[3] = waking(900, 0, 20, A, 1);
     let (account, episodes) = followed(&events);
-    assert_eq!((account.waiting_ns, account.unknown_ns), (Nanos(50), Nanos(600)));
+    assert_eq!(
+        (account.waiting_ns, account.unknown_ns),
+        (Nanos(50), Nanos(600))
+    );
     assert_eq!(episodes.len(), 1, "{episodes:?}");
 }
 

@@ -253,9 +253,11 @@ impl Facts {
         }
         if !self.unswitched.is_empty() {
             reports[0].status = SourceStatus::Degraded;
-            reports[0].problems.push(SourceProblem::CpusWithoutSwitches {
-                cpus: self.unswitched.clone(),
-            });
+            reports[0]
+                .problems
+                .push(SourceProblem::CpusWithoutSwitches {
+                    cpus: self.unswitched.clone(),
+                });
             reports[0].losses.push(SourceLoss::Switches);
         }
         if !self.unreadable.is_empty() {

@@ -32,10 +32,15 @@ pub(super) fn switched<R: ReadAt>(
             if stop.load(Ordering::Relaxed) {
                 return Err(ImportError::Interrupted);
             }
-            feed.page((stream.role, stream.cpu), bytes, Ticks(u64::MAX), |record| {
-                let switch = |kind: &EventKind| matches!(kind, EventKind::SchedSwitch { .. });
-                found |= matches!(record, Record::Sender(event) if switch(&event.kind));
-            });
+            feed.page(
+                (stream.role, stream.cpu),
+                bytes,
+                Ticks(u64::MAX),
+                |record| {
+                    let switch = |kind: &EventKind| matches!(kind, EventKind::SchedSwitch { .. });
+                    found |= matches!(record, Record::Sender(event) if switch(&event.kind));
+                },
+            );
             if found {
                 break;
             }
