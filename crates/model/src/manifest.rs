@@ -90,6 +90,9 @@ pub struct HostFacts {
     pub nohz_full: CpuSet,
     /// The hypervisor's signature, in a virtual machine.
     pub hypervisor: Option<String>,
+    /// The kernel's id of the boot: with it a process id of the run still means the same. `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
 }
 
 /// The overhead of the measurement.

@@ -56,4 +56,4 @@ pub use number::{bytes as size_text, utc};
 pub use sources::{record_error, source_words, with_fix};
 pub use style::{Style, wrap_whole};
 pub use warnings::warning;
-pub use watch::{watch_moment, watch_status};
+pub use watch::{silent_watch, watch_moment, watch_status};

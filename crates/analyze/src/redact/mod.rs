@@ -492,6 +492,7 @@ fn host(host: &HostFacts) -> HostFacts {
         hypervisor: host.hypervisor.as_ref().map(|signature| {
             listed(words::HYPERVISORS, signature).unwrap_or_else(|| "unknown".into())
         }),
+        boot_id: None,
     }
 }
 

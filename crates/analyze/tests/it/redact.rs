@@ -174,6 +174,7 @@ fn manifest() -> RunManifest {
             cpu_model: text(),
             cmdline: text(),
             hypervisor: Some(text()),
+            boot_id: Some(text()),
             ..HostFacts::default()
         },
         clock: ClockKind::Tsc,

@@ -116,6 +116,12 @@ fn documents() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "journal",
+            is::<commands::journal::Journal<'_>>(
+                "journal --json: the records of a pipeline's journal",
+            ),
+        ),
+        (
             "list",
             is::<view::list::List>("list --json: the runs that there are"),
         ),
@@ -153,6 +159,12 @@ fn documents() -> Vec<(&'static str, Value)> {
             made_by(
                 view::tuning::apply_json,
                 "tune apply --json: what was changed",
+            ),
+        ),
+        (
+            "tune-interrupts",
+            is::<jitterscope_tune::InterruptDiff>(
+                "tune interrupts --json: the interrupts that reached the CPUs in some seconds",
             ),
         ),
         (

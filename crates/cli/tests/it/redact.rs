@@ -68,6 +68,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
             cpu_model: mark("processor"),
             cmdline: mark("boot"),
             hypervisor: Some(mark("hypervisor")),
+            boot_id: Some(mark("boot-id")),
             ..HostFacts::default()
         },
         clock: ClockKind::MonotonicRaw,
