@@ -39,6 +39,7 @@ impl Baseline {
             command,
             times: stored,
             by_guard,
+            ..
         } = &self.0;
         let figures = |times: &[Nanos]| times.iter().map(|t| t.0 as f64).collect::<Vec<f64>>();
         let effect = Effect::unpaired(&figures(stored), &figures(times))
