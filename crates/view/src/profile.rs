@@ -58,11 +58,9 @@ pub(crate) fn sentence(summary: &RunSummary, verdict: &ProfileVerdict) -> String
         }
     };
     clauses.extend(taken(verdict));
-    clauses.extend(
-        verdict
-            .score
-            .map(|score| format!("score {score:.0} of 100")),
-    );
+    // Rounded down: only what keeps its limits has 100.
+    let score = verdict.score.map(|score| (10.0 * score).floor() / 10.0);
+    clauses.extend(score.map(|score| format!("score {score} of 100")));
     if verdict.limit.taken_ppm.is_some() {
         clauses.extend(host_share(summary));
     }
