@@ -30,7 +30,7 @@ pub(crate) fn sentence(of: &WorstCase) -> Option<String> {
         Exposed::Threads => " wait",
         Exposed::Messages => " message",
     };
-    Some(format!("Worst{what} observed: {none}."))
+    Some(format!("Worst{what}: {none}."))
 }
 
 /// A rate per hour, per the shortest time that has less than sixty of them.
@@ -72,7 +72,7 @@ mod tests {
         );
         assert_eq!(
             sentence(&of(Exposed::Messages, 1, 10)).unwrap(),
-            "Worst message observed: none above 50.0 us in 10.0 s: below 18.0 per minute at 95 %."
+            "Worst message: none above 50.0 us in 10.0 s: below 18.0 per minute at 95 %."
         );
         assert_eq!(text(&of(Exposed::Cpus, 1, 0)), None);
     }
