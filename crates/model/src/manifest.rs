@@ -217,6 +217,9 @@ pub struct RunManifest {
     /// Clocks at its end.
     pub clock_end: ClockReading,
     pub probe: ProbeSettings,
+    /// What the profile of the recording demands; `None` without a profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<crate::ProfileLimit>,
     /// Results, one per CPU.
     pub results: Vec<ProbeResult>,
     /// Full lateness results, one per CPU, for a wake-up probe.

@@ -28,7 +28,7 @@ pub mod metrics;
 mod misfit;
 mod number;
 pub mod pipeline;
-pub mod profile;
+mod profile;
 pub mod report;
 pub mod selftest;
 pub mod sljtest;
@@ -42,6 +42,7 @@ pub mod tuning;
 mod warnings;
 mod watch;
 mod words;
+mod worst_case;
 
 pub use cpus_because::cpus_because;
 pub use culprits_chapter::culprits_chapter;

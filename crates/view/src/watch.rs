@@ -4,6 +4,8 @@ use crate::lines::{Lines, short_cpus_text};
 use crate::number::{bytes, span, utc};
 use crate::style::{Style, tame};
 use crate::text::headline::saved_by;
+use crate::worst_case;
+use jitterscope_analyze::{Exposed, WorstCase};
 use jitterscope_model::{Nanos, SavedMoment};
 use jitterscope_recording::watch::{HourSums, WatchStatus};
 
@@ -92,7 +94,7 @@ pub fn watch_status(status: &WatchStatus, style: Style) -> String {
         fact("trouble", trouble.clone());
     }
     for hour in &status.hours {
-        fact("hour", hour_line(hour));
+        fact("hour", hour_line(hour, status));
     }
     lines.into_text()
 }
@@ -112,7 +114,7 @@ fn head(name: &str) -> String {
 }
 
 /// An hour's sums in a line.
-fn hour_line(hour: &HourSums) -> String {
+fn hour_line(hour: &HourSums, status: &WatchStatus) -> String {
     let mut text = format!(
         "{} UTC  {} in {} stalls",
         utc(hour.hour.saturating_mul(3_600_000_000_000)),
@@ -126,6 +128,13 @@ fn hour_line(hour: &HourSums) -> String {
             culprit.name,
             span(Nanos(culprit.time_ns))
         ));
+    }
+    if hour.longest_ns > 0 {
+        let [longest, measured] = [hour.longest_ns, hour.measured_ns].map(Nanos);
+        let cpus = status.cpus.len();
+        let worst = WorstCase::new(longest, Exposed::Cpus, cpus, measured);
+        let none = worst_case::none_above(&worst, &longest.to_string());
+        text.extend(none.map(|none| format!("; {none}")));
     }
     text
 }

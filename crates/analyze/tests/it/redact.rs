@@ -194,6 +194,12 @@ fn manifest() -> RunManifest {
             wakeup: None,
             event_grain: EventGrain::Other("x".into()),
         },
+        profile: Some(ProfileLimit {
+            title: text(),
+            limit_ns: Nanos(1),
+            replaces_ns: None,
+            taken_ppm: None,
+        }),
         results: vec![result],
         wakeups: vec![wakeup],
         threads: vec![account],

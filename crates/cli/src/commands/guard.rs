@@ -143,6 +143,7 @@ fn iterate(
             label: args.label.clone(),
             runs_dir,
             command_line: crate::given::given(),
+            profile: None,
         },
         followed: Followed::Command {
             line: args.command.clone(),

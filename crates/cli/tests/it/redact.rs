@@ -110,6 +110,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         interrupted: false,
         killed: false,
         moment: None,
+        profile: None,
         imported: None,
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),

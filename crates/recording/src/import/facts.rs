@@ -219,6 +219,7 @@ impl Facts {
             interrupted: false,
             killed: false,
             moment: None,
+            profile: None,
             imported: Some(Imported {
                 unread_records,
                 ..self.imported.clone()
