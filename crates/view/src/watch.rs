@@ -187,6 +187,8 @@ mod tests {
                 hour: 490_000,
                 stalled_ns: u64::MAX,
                 stalls: u64::MAX,
+                longest_ns: u64::MAX,
+                measured_ns: u64::MAX,
                 culprits: vec![
                     HourCulprit {
                         kind: "hrtimer".into(),
