@@ -269,9 +269,7 @@ fn with_benchmarks() -> Series {
         let (a, b) = (10.0 + nth as f64, 1e-3);
         let of = |name: &str, s: f64| {
             let (less, more) = (s / 2.0, s * 2.0);
-            format!(
-                r#"{{"command":"{name}","mean":{s},"median":{s},"min":{less},"max":{more},"times":[{s}]}}"#
-            )
+            format!(r#"{{"command":"{name}","times":[{less},{s},{more}]}}"#)
         };
         let file = format!(r#"{{"results":[{},{}]}}"#, of("a|\\u001b b", a), of("b", b));
         one.benchmarks = hyperfine_benchmarks(file.as_bytes()).unwrap();
