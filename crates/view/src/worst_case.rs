@@ -68,7 +68,7 @@ mod tests {
         );
         assert_eq!(
             text(&of(Exposed::Threads, 3, 2)).unwrap(),
-            "none above 50.0 us in 2.0 s of threads' time: below 1.50 per second at 95 %"
+            "none above 50.0 us in 2.00 s of threads' time: below 1.50 per second at 95 %"
         );
         assert_eq!(
             sentence(&of(Exposed::Messages, 1, 10)).unwrap(),
