@@ -4,6 +4,7 @@ use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
 use crate::cpu_summary::CpuSummary;
 use crate::culprit_row::CulpritRow;
+use crate::gate;
 use crate::history::HistoryBuilder;
 use crate::marks::MarkFold;
 use crate::owners::OwnerRow;
@@ -242,6 +243,11 @@ impl<'m> SummaryBuilder<'m> {
             warnings,
             run,
         };
+        if gate::hides_longer(&summary)
+            && let Some(worst) = &mut summary.worst_case
+        {
+            worst.longer_below_per_hour = None;
+        }
         let limit = manifest.profile.as_ref();
         summary.profile = limit.map(|limit| profile::judge(limit, self.profile, &summary));
         summary

@@ -28,7 +28,8 @@ pub struct WorstCase {
     /// The time in which it would have been observed.
     pub exposure_ns: Nanos,
     /// The 95 % upper bound of the rate of longer ones, per hour of exposure (3 / exposure). Null if nothing was
-    /// exposed, and if a stall chose the time, as in a saved moment of a watch.
+    /// exposed, if kernel events that tell the longest were lost or missing, and if a stall chose the time, as in a
+    /// saved moment of a watch.
     pub longer_below_per_hour: Option<f64>,
 }
 
