@@ -172,9 +172,6 @@ fn head(summary: &RunSummary, style: Style, layout: Layout) -> (String, Option<R
         }
         (None, true) => measured(&mut head, summary),
     };
-    if layout.remarks {
-        head.worst_case(summary);
-    }
     headline::doubts(&mut head, summary);
     (
         head.into_text(),
