@@ -107,6 +107,7 @@ fuzz_target!(|bytes: &[u8]| {
         most_threads: usize::from(flags >> 2 & 3) + 2,
         virtual_machine: from & 1 == 1,
         stacks: flags & 8 == 8,
+        switches: (flags & 0x10 == 0x10).then(|| [CpuId(0)].into_iter().collect()),
     });
     let from = u64::from(from) * 4;
     let until = if until == 0 {

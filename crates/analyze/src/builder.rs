@@ -4,18 +4,21 @@ use crate::blame::BlameBuilder;
 use crate::cpu::{self, share};
 use crate::cpu_summary::CpuSummary;
 use crate::culprit_row::CulpritRow;
+use crate::gate;
 use crate::history::HistoryBuilder;
 use crate::marks::MarkFold;
 use crate::owners::OwnerRow;
 use crate::periods::Effort;
 use crate::pipeline;
 use crate::price;
+use crate::profile::{self, ProfileFold};
 use crate::rows::{RowSummer, RowSums};
 use crate::rows_of::RowsOf;
 use crate::summary::{
     AttributionSummary, ProbeSummary, RunHeader, RunSummary, SourceSummary, SummaryWarning, Trust,
     Unexplained,
 };
+use crate::worst_case;
 use jitterscope_model::{
     Attribution, Delivery, Doubt, EventsInGaps, IntervalRow, KeyLevel, MachineState, MarkLog,
     Nanos, Row, RunManifest, SCHEMA_VERSION, Sink, SinkError, Stall, StallId, Warning,
@@ -33,6 +36,7 @@ pub struct SummaryBuilder<'m> {
     blame: BlameBuilder,
     machine: Option<MachineState>,
     marks: Option<MarkFold<'m>>,
+    profile: Option<ProfileFold<'m>>,
 }
 
 impl<'m> SummaryBuilder<'m> {
@@ -48,7 +52,14 @@ impl<'m> SummaryBuilder<'m> {
             blame: BlameBuilder::new(manifest, KeyLevel::Program),
             machine: None,
             marks: None,
+            profile: ProfileFold::new(manifest),
         }
+    }
+
+    /// Whether the verdict of the run's profile needs its stalls, beyond known sums.
+    #[must_use]
+    pub fn needs_stalls(manifest: &RunManifest) -> bool {
+        ProfileFold::new(manifest).is_some()
     }
 
     /// Sets the run's folder.
@@ -131,6 +142,9 @@ impl<'m> SummaryBuilder<'m> {
         if let Some(marks) = &mut self.marks {
             marks.stall(stall);
         }
+        if let Some(profile) = &mut self.profile {
+            profile.stall(stall);
+        }
         self.rows.stall(stall);
     }
 
@@ -139,6 +153,9 @@ impl<'m> SummaryBuilder<'m> {
         self.blame.attribution(attribution);
         if let Some(marks) = &mut self.marks {
             marks.attribution(attribution);
+        }
+        if let Some(profile) = &mut self.profile {
+            profile.attribution(attribution);
         }
         self.rows.attribution(attribution);
     }
@@ -182,8 +199,12 @@ impl<'m> SummaryBuilder<'m> {
                 .into(),
             );
         }
-        RunSummary {
+        let total = cpu::total(manifest);
+        let pipeline = pipeline::summarize(manifest, sums.blame);
+        let mut summary = RunSummary {
             schema_version: SCHEMA_VERSION,
+            profile: None,
+            worst_case: worst_case::of_run(manifest, &total, pipeline.as_ref()),
             probe: ProbeSummary {
                 kind: manifest.probe.kind.clone(),
                 threshold_ns: manifest.probe.threshold_ns,
@@ -196,7 +217,7 @@ impl<'m> SummaryBuilder<'m> {
                     .then(|| manifest.probe.event_grain.clone()),
                 cpus_chosen_because: manifest.probe.cpus_chosen_because.clone(),
                 cpus,
-                total: cpu::total(manifest),
+                total,
             },
             wakeup: crate::wakeup::summarize(manifest, sums.phases, sums.control_culprits),
             attribution: manifest.attributed.then(|| {
@@ -213,7 +234,7 @@ impl<'m> SummaryBuilder<'m> {
             machine: self.machine.map(Box::new),
             simultaneous: sums.simultaneous,
             history: self.history.finish(),
-            pipeline: pipeline::summarize(manifest, sums.blame),
+            pipeline,
             periods: sums.periods,
             marks: self.marks.map(MarkFold::finish),
             counters: manifest.counters.clone(),
@@ -221,7 +242,15 @@ impl<'m> SummaryBuilder<'m> {
             trust,
             warnings,
             run,
+        };
+        if gate::hides_longer(&summary)
+            && let Some(worst) = &mut summary.worst_case
+        {
+            worst.longer_below_per_hour = None;
         }
+        let limit = manifest.profile.as_ref();
+        summary.profile = limit.map(|limit| profile::judge(limit, self.profile, &summary));
+        summary
     }
 }
 

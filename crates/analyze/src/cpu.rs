@@ -5,6 +5,7 @@ use crate::counts::{Counts, Ppm};
 use crate::cpu_summary::{CpuSummary, TotalSummary};
 use crate::moments::mean_and_deviation;
 use crate::percentiles::Percentiles;
+use crate::worst_case::rate_bound;
 use jitterscope_model::{Nanos, ProbeResult, RunManifest, TickRate, Ticks, WakeupResult};
 
 /// The percentiles of all deltas and of the wait of a random instant.
@@ -190,8 +191,7 @@ pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
         measured_ns: measured,
         stalls,
         stalls_per_sec: per_second(stalls, measured),
-        stalls_per_sec_bound: (stalls == 0 && measured > Nanos::ZERO)
-            .then(|| per_second(3, measured)),
+        stalls_per_sec_bound: rate_bound(measured.as_secs_f64()).filter(|_| stalls == 0),
         stolen_ns: stalled,
         stolen_fraction: share(stalled.0, measured.0),
         max_ns: longest.map(|r| rate.nanos(Ticks(r.max_ticks))),

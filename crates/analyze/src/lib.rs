@@ -17,6 +17,7 @@ mod fine;
 pub mod gate;
 pub mod guard;
 mod history;
+mod host_time;
 mod journal;
 mod known_names;
 mod line;
@@ -30,6 +31,7 @@ pub mod periods;
 pub mod picture;
 mod pipeline;
 mod price;
+mod profile;
 mod redact;
 mod rows;
 mod rows_of;
@@ -38,6 +40,7 @@ pub mod sljtest;
 mod summary;
 mod wakeup;
 mod worst;
+mod worst_case;
 
 pub use blame::{Blame, BlameLevel, BlameRow};
 pub use builder::{SummaryBuilder, timer_frequency};
@@ -60,8 +63,10 @@ pub use pipeline::{
     ConsumerSummary, Hidden, MESSAGE_LEVELS, PipelineSummary, PublisherSummary, TimesSummary,
 };
 pub use price::{Price, Taken};
+pub use profile::{ProfileCulprit, ProfileVerdict};
 pub use redact::Redactor;
 pub use rows::{RowSummer, RowSums};
 pub use rows_of::RowsOf;
 pub use summary::*;
 pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};
+pub use worst_case::{Exposed, WorstCase, rate_bound};

@@ -18,6 +18,11 @@ pub struct RunSummary {
     /// The version of this contract: that of the run directory.
     pub schema_version: u32,
     pub run: RunHeader,
+    /// The verdict of `record --profile`; absent without a profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<crate::ProfileVerdict>,
+    /// The observed maximum and its exposure, without an idle control; null if nothing was measured.
+    pub worst_case: Option<crate::WorstCase>,
     /// The measurements of the probe.
     pub probe: ProbeSummary,
     /// The lateness of wake-ups; null for probes that do not sleep.

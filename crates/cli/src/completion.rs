@@ -1,5 +1,6 @@
 //! Shell completion: the answers to a shell, and the script that makes it ask.
 
+use crate::profile;
 use anyhow::Context;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
@@ -121,5 +122,16 @@ pub fn cpus() -> ArgValueCompleter {
         begun
             .map(|(word, help)| CompletionCandidate::new(word).help(help.map(Into::into)))
             .collect()
+    })
+}
+
+/// Profiles by name.
+pub fn profiles() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        // A shell inserts a candidate into its command line: a file may have any name.
+        let names = profile::names().into_iter();
+        let whole = names.filter(|name| jitterscope_store::check_label(name).is_ok());
+        let list = CompletionCandidate::new(profile::LIST).help(Some("print them".into()));
+        whole.map(CompletionCandidate::new).chain([list]).collect()
     })
 }

@@ -60,6 +60,9 @@ fn whole() -> std::process::ExitCode {
         Ok(given) => given,
         Err(error) => return ended(Err(error.into())),
     };
+    if profile::is_listed(&given) {
+        return ended(profile::list().map(|()| Exit::Ok));
+    }
     let cli = match parsing::parse(&given) {
         Ok(cli) => cli,
         Err(answer) => return ended(output::answer(&answer)),

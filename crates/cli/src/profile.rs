@@ -1,38 +1,30 @@
 //! `record --profile NAME`: a limit, a probe and its settings from a file, for one kind of work.
 
+mod computed;
 mod expand;
+mod names;
 mod variable;
 
 pub use expand::expand;
+pub use names::{LIST, is_listed, list, names};
 
 use crate::exit::UsageError;
 use crate::toml_options;
 use crate::units::some_duration;
 use crate::user_file;
 use etcetera::BaseStrategy;
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, ProfileLimit};
 use jitterscope_view::toml_file;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// The profiles of this program, by name.
-const OURS: [(&str, &str); 9] = [
-    (
-        "audio-48k-256",
-        include_str!("../profiles/audio-48k-256.toml"),
-    ),
-    (
-        "audio-48k-64",
-        include_str!("../profiles/audio-48k-64.toml"),
-    ),
+/// The profiles of this program that have a file, by name; the others are [`computed`].
+const OURS: [(&str, &str); 4] = [
     ("cloud-vm", include_str!("../profiles/cloud-vm.toml")),
     (
         "openshift-latency",
         include_str!("../profiles/openshift-latency.toml"),
     ),
-    ("servo-1khz", include_str!("../profiles/servo-1khz.toml")),
-    ("servo-2khz", include_str!("../profiles/servo-2khz.toml")),
-    ("servo-4khz", include_str!("../profiles/servo-4khz.toml")),
     ("trading", include_str!("../profiles/trading.toml")),
     ("vran-slot", include_str!("../profiles/vran-slot.toml")),
 ];
@@ -67,6 +59,8 @@ pub struct Profile {
     pub title: String,
     /// The longest time that a CPU may be away, or a wake-up may be late.
     pub limit: Nanos,
+    /// The largest share of the time that stalls may take, in parts per million.
+    taken_ppm: Option<u32>,
     pub probe: String,
     /// Options of `record` for that probe.
     options: Vec<ProfileOption>,
@@ -98,18 +92,24 @@ pub fn load(name: &str) -> Result<Profile, UsageError> {
         let text = user_file::text(&path).map_err(|error| wrong(&from, error.to_string()))?;
         return parse(&text).map_err(|why| wrong(&from, why));
     }
-    match OURS.iter().find(|(ours, _)| *ours == name) {
-        Some((_, text)) => parse(text).map_err(|why| wrong(name, why)),
-        None => {
-            let names: Vec<&str> = OURS.iter().map(|(name, _)| *name).collect();
-            let own = users("NAME").map_or_else(String::new, |path| {
-                format!("; your own are files like {}", path.display())
-            });
-            let why = format!(
-                "there is no such profile: there are {}{own}",
-                names.join(", ")
-            );
-            Err(wrong(name, why))
+    let file = OURS.iter().find(|(ours, _)| *ours == name);
+    let file = file.map(|(_, text)| Ok((*text).to_owned()));
+    match file.or_else(|| computed::file(name)) {
+        Some(text) => text.and_then(|text| parse(&text)),
+        None => Err(names::unknown(name)),
+    }
+    .map_err(|why| wrong(name, why))
+}
+
+impl Profile {
+    /// The limits, with the user's own in place of the profile's.
+    pub fn limit(&self, own: Option<Nanos>) -> ProfileLimit {
+        let limit = own.unwrap_or(self.limit);
+        ProfileLimit {
+            title: self.title.clone(),
+            limit_ns: limit,
+            replaces_ns: (limit != self.limit).then_some(self.limit),
+            taken_ppm: self.taken_ppm,
         }
     }
 }
@@ -126,7 +126,7 @@ fn parse(text: &str) -> Result<Profile, String> {
     let line = |at: usize| toml_file::line(text, at);
     let file = toml_file::table(text).map_err(|(at, says)| format!("line {at}: {says}"))?;
     let [mut title, mut probe, mut version] = [const { None }; 3];
-    let mut limit = None;
+    let (mut limit, mut taken_ppm) = (None, None);
     let mut options = Vec::new();
     for (key, value) in file.get_ref() {
         let at = line(key.span().start);
@@ -147,6 +147,9 @@ fn parse(text: &str) -> Result<Profile, String> {
                     limit = Some(some_duration(&text).map_err(of_limit)?);
                 }
             }
+            ("taken", DeValue::String(text)) => {
+                taken_ppm = Some(share(text).map_err(|why| bad(&format!("taken: {why}")))?);
+            }
             ("record", DeValue::Table(table)) => {
                 for (key, value) in table {
                     let at = line(key.span().start);
@@ -165,12 +168,12 @@ fn parse(text: &str) -> Result<Profile, String> {
                     }));
                 }
             }
-            (key @ ("version" | "title" | "probe" | "limit" | "record"), _) => {
+            (key @ ("version" | "title" | "probe" | "limit" | "taken" | "record"), _) => {
                 return Err(bad(&format!("{key} has a value of the wrong type")));
             }
             (key, _) => {
                 return Err(bad(&format!(
-                    "unknown key '{key}': there are version, title, limit, probe and [record]"
+                    "unknown key '{key}': there are version, title, limit, taken, probe and [record]"
                 )));
             }
         }
@@ -186,12 +189,28 @@ fn parse(text: &str) -> Result<Profile, String> {
     }
     let missing = |key: &str| format!("there is no line `{key} = \"...\"`");
     options.sort_by_key(|option| option.line);
+    if taken_ppm.is_some() && probe.as_deref() != Some("spin") {
+        return Err(
+            "taken is a share of the time, which only probe = \"spin\" measures".to_owned(),
+        );
+    }
     Ok(Profile {
+        taken_ppm,
         title: title.ok_or_else(|| missing("title"))?,
         limit: limit.ok_or_else(|| missing("limit"))?,
         probe: probe.ok_or_else(|| missing("probe"))?,
         options,
     })
+}
+
+/// A share of `0.5%` in parts per million.
+fn share(text: &str) -> Result<u32, String> {
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok());
+    let share = number.filter(|percent| (0.0001..=100.0).contains(percent));
+    let share = share.ok_or(format!("'{text}' is no share from 0.0001% to 100%"))?;
+    Ok((share * 1e4).round() as u32)
 }
 
 /// The values of an option; none for one that is off, or that rests on a variable that is not set.
@@ -216,9 +235,10 @@ mod tests {
 
     #[test]
     fn our_profiles_are_read_and_expanded() {
-        for (name, _) in OURS {
-            let profile = load(name).unwrap();
-            let given = ["jitterscope", "record", "--profile", name].map(Into::into);
+        let ours = OURS.iter().map(|(name, _)| (*name).to_owned());
+        for name in ours.chain(computed::usual()) {
+            let profile = load(&name).unwrap();
+            let given = ["jitterscope", "record", "--profile", &name].map(Into::into);
             let expanded = expand(&given).unwrap().unwrap();
             assert!(!profile.title.is_empty());
             let cli = <crate::args::Cli as clap::Parser>::try_parse_from(&expanded);
@@ -254,6 +274,14 @@ mod tests {
             ),
             ("version = 1\n[rec", "line 2: "),
             (head, "there is no line `limit = \"...\"`"),
+            (
+                "version = 1\ntaken = '1'\n",
+                "line 2: taken: '1' is no share from ",
+            ),
+            (
+                "version = 1\nprobe = 'wakeup'\ntaken = '1%'\n",
+                "taken is a share of the time, which only ",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(says), "{text}: {error}");

@@ -6,8 +6,7 @@
 //! it is the only evidence that its group still runs.
 
 use crate::{CommandFailure, ExperimentError};
-use jitterscope_platform::{Machine, TaskStat};
-use jitterscope_tune::boot_id;
+use jitterscope_platform::{Machine, TaskStat, boot_id};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};

@@ -3,21 +3,22 @@
 //! Big-endian, in perf-workshop's format: a marker (u32 0x55555555), the times when the message was published and when
 //! the journaller received it, the difference (i64 each, nanoseconds), and the message's number (i32).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The first bytes of every record.
 const MARKER: [u8; 4] = [0x55; 4];
 
 /// One record of the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JournalEntry {
     /// The message's number from 0; after 2^31 - 1 it continues at -2^31, as perf-workshop's does.
     pub sequence: i32,
     /// When the message was published, nanoseconds on the measuring clock.
     pub published_ns: i64,
-    /// When the journaller received it.
+    /// When the journaller received it, nanoseconds on the same clock.
     pub journalled_ns: i64,
-    /// The difference. The writer stores it; a reader need not trust it.
+    /// The difference, nanoseconds. The writer stores it; a reader need not trust it.
     pub delta_ns: i64,
 }
 

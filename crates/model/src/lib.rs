@@ -36,6 +36,7 @@ mod pipeline_result;
 mod price;
 mod probe_kind;
 mod probe_result;
+mod profile_limit;
 mod record_cost;
 mod rows;
 mod run_head;
@@ -98,6 +99,7 @@ pub use pipeline_result::{
 pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
+pub use profile_limit::ProfileLimit;
 pub use record_cost::RecordCost;
 pub use rows::{
     AttributedStall, Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole,

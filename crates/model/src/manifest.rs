@@ -90,6 +90,9 @@ pub struct HostFacts {
     pub nohz_full: CpuSet,
     /// The hypervisor's signature, in a virtual machine.
     pub hypervisor: Option<String>,
+    /// The kernel's id of the boot: with it a process id of the run still means the same. `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
 }
 
 /// The overhead of the measurement.
@@ -214,6 +217,9 @@ pub struct RunManifest {
     /// Clocks at its end.
     pub clock_end: ClockReading,
     pub probe: ProbeSettings,
+    /// What the profile of the recording demands; `None` without a profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<crate::ProfileLimit>,
     /// Results, one per CPU.
     pub results: Vec<ProbeResult>,
     /// Full lateness results, one per CPU, for a wake-up probe.

@@ -1,6 +1,6 @@
 //! Why a source of evidence is unavailable, as data. The sentences, and the advice on each, are made for display.
 
-use crate::{AnyVersion, ClockFailure, CpuId, EventGrain, TscFlaw};
+use crate::{AnyVersion, ClockFailure, CpuId, CpuSet, EventGrain, TscFlaw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -91,6 +91,8 @@ pub enum SourceProblem {
         /// Each as `system:event`.
         events: Vec<String>,
     },
+    /// Another tool's file has records of some CPUs, but not their switches: which thread had such a CPU is unknown.
+    CpusWithoutSwitches { cpus: CpuSet },
     /// Some events were not requested.
     EventsNotAsked { grain: EventGrain },
     /// None of the required events exists or can be enabled.

@@ -277,6 +277,9 @@ pub enum Setup {
         /// Whether the stacks of threads that go to sleep are recorded.
         #[serde(default)]
         stacks: bool,
+        /// The CPUs whose switches are recorded, unless all are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        switches: Option<crate::CpuSet>,
     },
     /// A thread is followed from now on.
     Follow {

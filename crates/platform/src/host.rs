@@ -12,6 +12,14 @@ pub fn hostname(machine: &Machine) -> String {
         .unwrap_or_default()
 }
 
+/// The kernel's id of this boot; empty if it cannot be read.
+#[must_use]
+pub fn boot_id(machine: &Machine) -> String {
+    machine
+        .read_trimmed("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+}
+
 /// Reads the machine's facts for a report.
 #[must_use]
 pub fn host_facts(machine: &Machine, topology: &Topology) -> HostFacts {
@@ -35,6 +43,7 @@ pub fn host_facts(machine: &Machine, topology: &Topology) -> HostFacts {
         isolated: topology.isolated.clone(),
         nohz_full: topology.nohz_full.clone(),
         hypervisor: hypervisor(machine, &field("flags")),
+        boot_id: Some(boot_id(machine)).filter(|id| !id.is_empty()),
     }
 }
 

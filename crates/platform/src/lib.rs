@@ -44,7 +44,7 @@ pub use children::{ChildrenTime, children_time};
 pub use claim::{ClaimHolder, CpuClaim, CpuClaimed};
 pub use full_disk::is_full;
 pub use held_lock::HeldLock;
-pub use host::{host_facts, hostname};
+pub use host::{boot_id, host_facts, hostname};
 pub use kept_file::KeptFile;
 pub use layout::CpuLayout;
 pub use machine::{FileError, Machine};

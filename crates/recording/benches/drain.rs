@@ -69,6 +69,7 @@ fn step(
             label: "DRAIN".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],
+            profile: None,
             tuning: None,
             writer,
         },

@@ -229,6 +229,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         most_threads: 1 << 12,
         virtual_machine: true,
         stacks: false,
+        switches: None,
     });
     follower.measure(Ticks(0), Ticks(u64::MAX));
     let mut watch = PassiveWatch::new(PassiveSettings {

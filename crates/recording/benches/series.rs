@@ -40,6 +40,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
             label: "bench".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],
+            profile: None,
         },
         cpus: CpuChoice {
             cpus: cpus.clone(),

@@ -1,6 +1,6 @@
 //! Resolved settings of a recording.
 
-use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, TuningState};
+use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, ProfileLimit, TuningState};
 use jitterscope_platform::{CpuChoice, Topology};
 use std::path::PathBuf;
 
@@ -22,6 +22,8 @@ pub struct RunSettings {
     pub runs_dir: PathBuf,
     /// The command line, for the manifest.
     pub command_line: Vec<String>,
+    /// What the profile demands, for the manifest.
+    pub profile: Option<ProfileLimit>,
 }
 
 /// The thread that takes a recording's rows: stores them, sums them up and hands them to every output.

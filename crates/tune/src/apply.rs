@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::CpuSet;
-use jitterscope_platform::Machine;
+use jitterscope_platform::boot_id;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,14 +94,6 @@ impl ApplyReport {
         self.failures()
             .filter(move |applied| !any || !applied.outcome.is_managed())
     }
-}
-
-/// The kernel's id of this boot; empty if it cannot be read.
-#[must_use]
-pub fn boot_id(machine: &Machine) -> String {
-    machine
-        .read_trimmed("/proc/sys/kernel/random/boot_id")
-        .unwrap_or_default()
 }
 
 /// A name for the user and process.

@@ -1,6 +1,7 @@
 //! Compares two readings of `/proc/interrupts`: which interrupts reached which CPUs in between.
 
 use jitterscope_model::{CpuId, CpuSet, SCHEMA_VERSION};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -11,15 +12,17 @@ pub struct Interrupts {
 }
 
 /// One CPU's count on one line, before and after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counted {
     pub cpu: CpuId,
+    /// The count of the first reading.
     pub before: u64,
+    /// The count of the second.
     pub after: u64,
 }
 
 /// One line that rose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rose {
     /// The kernel's name for it: `36` or `LOC`.
     pub line: String,
@@ -30,7 +33,7 @@ pub struct Rose {
 }
 
 /// The lines that rose on the selected CPUs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InterruptDiff {
     /// Version of this structure in JSON.
     pub schema_version: u32,

@@ -50,7 +50,7 @@ mod wanted;
 
 pub use access::Access;
 pub use answer::{Answer, Confined, CulpritPattern, Effect, Workers};
-pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, boot_id, called};
+pub use apply::{Applied, ApplyError, ApplyReport, OnRefusal, apply, called};
 pub use audit::{Audit, AuditEntry, Competes, Competitor, audit, audit_of, competitors};
 pub use cmdline::{BootParam, BootValue, Cmdline};
 pub use examine::{Examination, Inspection, KnobState};
@@ -80,7 +80,7 @@ pub use rollback::{
     Drift, Lasts, LastsBecause, OnDrift, RollbackError, RollbackReport, RolledBack, Undoing,
     is_clean, rollback, rollback_only,
 };
-pub use run_culprits::{MeasuredCulprit, RunCulprits, Win};
+pub use run_culprits::{Beginning, MeasuredCulprit, RunCulprits, Win};
 pub use settles::{InForce, Settles, Sign};
 pub use state_dir::{DEFAULT_STATE_DIR, StateDir, StateError};
 pub use status::{NowIs, Settling, Status, StatusApply, StatusEntry, status};

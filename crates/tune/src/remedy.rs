@@ -5,9 +5,10 @@ use crate::audit::AuditEntry;
 use crate::catalogue;
 use crate::examine::{Inspection, KnobState};
 use crate::knob::{Group, How, Risk};
-use crate::run_culprits::{MeasuredCulprit, RunCulprits, Win};
-use crate::threads::Thread;
+use crate::run_culprits::{Beginning, MeasuredCulprit, RunCulprits, Win};
+use crate::threads::{TICK, Thread};
 use jitterscope_model::{CpuSet, CulpritKind, Nanos, Subject};
+use jitterscope_platform::boot_id;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -44,7 +45,7 @@ pub enum Helps {
     /// Moving programs away by their affinity.
     Repin {
         to: CpuSet,
-        /// The running programs, by process.
+        /// The programs of the run that still run, by process; empty if that is unknown, as after a reboot.
         programs: Vec<PinnedProgram>,
         win: Win,
     },
@@ -190,13 +191,23 @@ fn in_place(
     most.map_or(Helps::Nothing, |(_, knob)| Helps::InPlace { knob })
 }
 
-/// The running processes with such threads pinned to these CPUs, the largest culprit first.
+/// The processes with such threads pinned to these CPUs, the largest culprit first: those that the run met and that still
+/// run. None in another boot, where the run's process ids mean nothing.
 fn pinned_programs(
     inspection: &Inspection<'_>,
     measured: &RunCulprits,
     of_kind: impl Fn(&MeasuredCulprit) -> bool,
 ) -> Vec<PinnedProgram> {
     let cpus = &inspection.goal.isolated;
+    let here = |began: &&Beginning| began.boot_id == boot_id(inspection.machine);
+    let Some(began) = measured.began.as_ref().filter(here) else {
+        return Vec::new();
+    };
+    let is_older = |thread: &Thread| thread.started() + TICK <= began.since_boot;
+    let met = |pid: i32| {
+        let threads = inspection.threads().iter();
+        threads.filter(|of| of.pid == pid).any(is_older)
+    };
     let pinned: Vec<&Thread> = inspection
         .threads()
         .iter()
@@ -216,10 +227,11 @@ fn pinned_programs(
                 (None, Some(tid)) => thread.tid == tid,
                 (None, None) => true,
             };
-            // Ids are reused. A row for several processes has their common name.
+            // Programs rename themselves. A row for several processes has their common name.
             let named = thread.comm == *task.comm
                 || inspection.process_name(thread.pid).as_deref() == Some(&*task.comm);
-            if same && named && programs.iter().all(|known| known.pid != thread.pid) {
+            let known = programs.iter().any(|known| known.pid == thread.pid);
+            if same && named && !known && met(thread.pid) {
                 programs.push(PinnedProgram {
                     comm: task.comm.to_string(),
                     pid: thread.pid,
@@ -260,7 +272,21 @@ mod tests {
             ("/proc/30/comm", "ours\n"),
             ("/proc/30/task/30/stat", STAT),
             ("/proc/30/task/30/status", "Cpus_allowed_list:\t3\n"),
+            ("/proc/sys/kernel/random/boot_id", "this-boot\n"),
         ])
+    }
+
+    /// A run in this boot; its machine's processes began 770 ms after the boot.
+    fn run(culprits: Vec<MeasuredCulprit>) -> RunCulprits {
+        RunCulprits {
+            measured_ns: Nanos(1_000_000_000),
+            culprits,
+            began: Some(Beginning {
+                boot_id: "this-boot".into(),
+                since_boot: Nanos(780_000_000),
+            }),
+            ..RunCulprits::default()
+        }
     }
 
     fn thread(comm: &str, allowed: &str, tgid: i32) -> Subject {
@@ -286,11 +312,7 @@ mod tests {
             total_ns: Nanos(ms * 1_000_000),
             count: 1,
         });
-        let measured = RunCulprits {
-            measured_ns: Nanos(1_000_000_000),
-            culprits: culprits.collect(),
-            ..RunCulprits::default()
-        };
+        let measured = run(culprits.collect());
         let remedies = audit(&machine().machine, &goal("3", "0-2"), Some(&measured)).remedies;
         remedies
             .into_iter()
@@ -333,6 +355,47 @@ mod tests {
         };
         // The pinned thread's time is not part of its gain.
         assert_eq!((*knob, win.total_ns), ("cpuset-part", Nanos(300_000_000)));
+    }
+
+    #[test]
+    fn a_process_is_named_only_in_the_boot_of_the_run_and_if_it_is_older() {
+        let named = |change: &dyn Fn(&mut RunCulprits)| {
+            let mut measured = run(vec![MeasuredCulprit {
+                subject: thread("hog", "3", 20),
+                total_ns: Nanos(400_000_000),
+                count: 1,
+            }]);
+            change(&mut measured);
+            let audit = audit(&machine().machine, &goal("3", "0-2"), Some(&measured));
+            let Helps::Repin { programs, win, .. } = &audit.remedies[0].helps else {
+                panic!("{:?}", audit.remedies)
+            };
+            assert_eq!(win.culprits, ["thread hog"]);
+            programs.iter().map(|of| of.pid).collect::<Vec<_>>()
+        };
+        let began = |boot_id: &str, since_boot| {
+            Some(Beginning {
+                boot_id: boot_id.into(),
+                since_boot: Nanos(since_boot),
+            })
+        };
+        assert_eq!(named(&|_| {}), [20]);
+        let other_boot = began("another-boot", 780_000_000);
+        assert!(named(&|run| run.began = other_boot.clone()).is_empty());
+        let earlier = began("this-boot", 779_999_999);
+        assert!(named(&|run| run.began = earlier.clone()).is_empty());
+        assert!(named(&|run| run.began = None).is_empty());
+        // Of two runs, the earlier one counts.
+        let and = |of: Option<Beginning>| {
+            let other = RunCulprits {
+                began: of,
+                ..RunCulprits::default()
+            };
+            named(&|run| *run = std::mem::take(run).and(other.clone()))
+        };
+        assert_eq!(and(began("this-boot", 900_000_000)), [20]);
+        assert!(and(earlier).is_empty());
+        assert!(and(other_boot).is_empty());
     }
 
     #[test]

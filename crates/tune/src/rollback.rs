@@ -1,6 +1,5 @@
 //! Restores everything, or one knob's changes, from the journal alone.
 
-use crate::apply::boot_id;
 use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
 use crate::in_force::{self, InForceBy};
@@ -13,7 +12,7 @@ use crate::refusal::Meaning;
 use crate::state_dir::{Locked, StateDir, StateError};
 use crate::threads;
 use jitterscope_model::SCHEMA_VERSION;
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, boot_id};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -35,6 +35,19 @@ pub struct RunCulprits {
     /// The kernel events by which they were named.
     #[serde(skip)]
     pub grain: EventGrain,
+    /// When the run began; `None` if it does not state that, or for runs of several boots.
+    #[serde(skip)]
+    pub began: Option<Beginning>,
+}
+
+/// When a run began, by the machine's own count. A process that lives in the same boot and is older had its process id
+/// during the whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The kernel's id of the boot.
+    pub boot_id: String,
+    /// Time since the boot.
+    pub since_boot: Nanos,
 }
 
 /// The possible gain of a knob, according to the measurement.
@@ -122,6 +135,15 @@ impl RunCulprits {
             culprits: culprits.collect(),
             together: moved(totals.together, &places),
             grain: manifest.probe.event_grain.clone(),
+            began: manifest
+                .host
+                .boot_id
+                .clone()
+                .zip(manifest.clock_start.boottime_ns)
+                .map(|(boot_id, at)| Beginning {
+                    boot_id,
+                    since_boot: Nanos(at),
+                }),
         }
     }
 
@@ -155,6 +177,10 @@ impl RunCulprits {
         self.together = sets.into_iter().collect();
         self.together.sort_unstable();
         self.measured_ns += other.measured_ns;
+        self.began = self.began.zip(other.began).and_then(|(one, other)| {
+            let same = one.boot_id == other.boot_id;
+            same.then(|| std::cmp::min_by_key(one, other, |began| began.since_boot))
+        });
         if self.grain == EventGrain::All {
             self.grain = other.grain;
         }
@@ -371,6 +397,7 @@ mod tests {
     #[test]
     fn two_runs_add_up_wherever_a_culprit_stands_in_each() {
         let of = |run: &str, names: &[&str], together: &[(&[u32], u64)]| RunCulprits {
+            began: None,
             run: run.into(),
             measured_ns: Nanos(1_000),
             culprits: names

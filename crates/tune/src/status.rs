@@ -1,6 +1,5 @@
 //! What is in force, which user applied it, and what has drifted.
 
-use crate::apply::boot_id;
 use crate::forbidden::Forbidden;
 use crate::gone::GoneBecause;
 use crate::in_force::{self, InForceBy};
@@ -10,7 +9,7 @@ use crate::permit;
 use crate::refusal::Meaning;
 use crate::state_dir::{StateDir, StateError};
 use jitterscope_model::{CpuSet, SCHEMA_VERSION};
-use jitterscope_platform::Machine;
+use jitterscope_platform::{Machine, boot_id};
 use schemars::JsonSchema;
 use serde::Serialize;
 

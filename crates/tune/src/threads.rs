@@ -1,6 +1,6 @@
 //! The machine's threads and their affinities, from `/proc`.
 
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{Machine, TaskStat};
 use std::collections::BTreeMap;
 
@@ -20,6 +20,16 @@ pub struct Thread {
     /// Whether the kernel has bound it permanently.
     pub bound: bool,
 }
+
+impl Thread {
+    /// Time from the boot to its start, rounded down to the kernel's hundredths of a second (`USER_HZ`).
+    pub(crate) fn started(&self) -> Nanos {
+        Nanos(self.start_time.saturating_mul(TICK.0))
+    }
+}
+
+/// The unit of a start time.
+pub(crate) const TICK: Nanos = Nanos(10_000_000);
 
 /// All visible threads. Skips threads that end meanwhile.
 #[must_use]

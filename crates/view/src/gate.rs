@@ -6,6 +6,7 @@ use crate::doubts::doubts_text;
 use crate::report::{Cell, Column, Report, Row, Table};
 use crate::sources;
 use crate::style::Tone;
+use crate::worst_case::none_above;
 use jitterscope_analyze::gate::{
     Changed, Counted, GateNote, GateReason, GateResult, GateSource, GateValue, GateVerdict,
     InsteadOfSpinning, MoreRuns, SeenChange, SourceDoubt,
@@ -15,7 +16,7 @@ use jitterscope_analyze::gate::{
 #[must_use]
 pub fn gate_outcome(of: &GateResult) -> String {
     let value = gate_value(of);
-    match of.verdict {
+    let outcome = match of.verdict {
         GateVerdict::Kept => match &of.note {
             None => format!("{value}, kept"),
             Some(note) => format!("{value}, kept: {}", gate_note(note)),
@@ -25,6 +26,13 @@ pub fn gate_outcome(of: &GateResult) -> String {
             "{value}, cannot be decided: {}",
             of.why.as_ref().map(gate_reason).unwrap_or_default()
         ),
+    };
+    match &of.value {
+        Some(GateValue::Longest(worst)) => match none_above(worst, "that") {
+            Some(bound) => format!("{outcome}; {bound}"),
+            None => outcome,
+        },
+        _ => outcome,
     }
 }
 
@@ -67,6 +75,7 @@ fn gate_value(of: &GateResult) -> String {
     match &of.value {
         None => "not known".into(),
         Some(GateValue::Time(time)) => time.to_string(),
+        Some(GateValue::Longest(worst)) => worst.longest_ns.to_string(),
         Some(GateValue::Share(share)) => format!("{:.4} %", share * 100.0),
         Some(GateValue::PerSec(rate)) => format!("{rate:.2}/s"),
         Some(GateValue::NoChange) => "not worse".into(),
@@ -100,7 +109,7 @@ fn seen_change(of: &SeenChange) -> String {
 }
 
 /// Why a condition is undecided, as part of a sentence.
-fn gate_reason(of: &GateReason) -> String {
+pub(crate) fn gate_reason(of: &GateReason) -> String {
     match of {
         GateReason::OnlyDiffCompares => "only diff compares".into(),
         GateReason::Unproven(doubts) => {

@@ -1,5 +1,6 @@
 //! JSON for programs: the summary, with words beside its data.
 
+use crate::profile;
 use crate::sources::source_words;
 use crate::warnings::warning;
 use crate::words::row_explanation;
@@ -50,7 +51,12 @@ impl<'a, T> Worded<'a, T, PerhapsWhy> {
 /// # Errors
 /// None in practice: JSON can represent all map keys of the summary.
 pub fn render(summary: &RunSummary) -> Result<String, serde_json::Error> {
+    let verdict = summary.profile.as_ref();
+    let verdict = verdict.map(|verdict| profile::sentence(summary, verdict));
     let mut summary = summary.clone();
+    if let (Some(profile), Some(text)) = (&mut summary.profile, verdict) {
+        profile.text = text;
+    }
     for said in &mut summary.warnings {
         said.text = warning(&said.warning);
     }

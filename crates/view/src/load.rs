@@ -152,7 +152,7 @@ fn stored(
     let fits =
         level == stored_level && worst <= stored_worst && effort.is_none_or(|e| e == stored_effort);
     let logs = marks(reader, &mut None)?;
-    let fits = fits && logs.is_empty();
+    let fits = fits && logs.is_empty() && !SummaryBuilder::needs_stalls(reader.manifest());
     let sums: Option<RowSums> = if fits { reader.summary()? } else { None };
     let Some(sums) = sums.filter(RowSums::is_current) else {
         let builder = SummaryBuilder::new(reader.manifest())

@@ -1,207 +1,249 @@
 //! The verdict of a profile in one sentence: whether a CPU does what one kind of work needs.
 
 use crate::doubts::doubts_text;
+use crate::gate::gate_reason;
 use crate::lines::cpus_text;
+use crate::number::percent;
+use crate::report::Report;
+use crate::style::{Tone, tame};
+use crate::text::{cpus, host_share};
 use crate::words;
-use jitterscope_model::{CpuSet, Nanos, StallId};
-use jitterscope_store::{RunReader, StoreError};
-use std::collections::{BTreeMap, HashSet};
+use crate::worst_case::{exposure, none_above};
+use jitterscope_analyze::gate::{GateValue, GateVerdict};
+use jitterscope_analyze::{ProfileVerdict, RunSummary};
 
 /// The culprits that a sentence names.
 const NAMED: usize = 3;
 
-/// Judges the stored stalls of `cpus` by a limit. `title`: the work, such as `a 1 kHz servo`.
-///
-/// # Errors
-/// The run cannot be read.
-pub fn verdict(
-    run: &RunReader,
-    cpus: &CpuSet,
-    title: &str,
-    limit: Nanos,
-) -> Result<String, StoreError> {
-    let manifest = run.manifest();
-    let mut above: HashSet<StallId> = HashSet::new();
-    let mut longest = Nanos::ZERO;
-    for stall in run.stalls()? {
-        let stall = stall?;
-        if !cpus.contains(stall.cpu) {
-            continue;
-        }
-        let length = manifest.rate.nanos(stall.length());
-        longest = longest.max(length);
-        if length > limit {
-            above.insert(stall.id);
-        }
-    }
-    let mut by_culprit: BTreeMap<String, usize> = BTreeMap::new();
-    for attribution in run.attributions()? {
-        let attribution = attribution?;
-        if !above.contains(&attribution.stall) {
-            continue;
-        }
-        if let Some(largest) = attribution.parts.iter().max_by_key(|part| part.net) {
-            *by_culprit
-                .entry(words::name(&largest.culprit.subject))
-                .or_default() += 1;
-        }
-    }
-    let judged = Judged {
-        cpus: cpus_text(cpus),
-        title,
-        limit,
-        above: above.len(),
-        longest,
-        measured: manifest.duration(),
-        late: manifest.probe.wakeup.is_some(),
-        culprits: by_culprit.into_iter().collect(),
-        unknown: match (manifest.attributed, manifest.doubts()) {
-            (false, _) => Some("no kernel events were recorded".into()),
-            (true, doubts) if doubts.is_empty() => None,
-            (true, doubts) => Some(doubts_text(&doubts)),
-        },
-    };
-    Ok(judged.sentence())
-}
-
-struct Judged<'t> {
-    cpus: String,
-    title: &'t str,
-    limit: Nanos,
-    /// Stalls above the limit.
-    above: usize,
-    longest: Nanos,
-    measured: Nanos,
-    /// Whether the stalls are late wake-ups.
-    late: bool,
-    /// Names, and how many of those stalls each has most of.
-    culprits: Vec<(String, usize)>,
-    /// Why nobody is named.
-    unknown: Option<String>,
-}
-
-impl Judged<'_> {
-    fn sentence(self) -> String {
-        let what = if self.late { "late by" } else { "away for" };
-        let (cpus, title, limit, measured) = (&self.cpus, self.title, self.limit, self.measured);
-        if self.above == 0 {
-            return format!(
-                "{cpus} held {title} for {measured}: never {what} more than {limit}, at most {}; so with 95 % \
-                 confidence less than {}.",
-                self.longest,
-                bound(measured)
-            );
-        }
-        let names = match &self.unknown {
-            Some(why) => format!("who is unknown: {why}"),
-            None => self.names(),
+/// The verdict of the run's profile; empty without a profile.
+pub(crate) fn report(summary: &RunSummary) -> Report {
+    let mut report = Report::default();
+    if let Some(verdict) = &summary.profile {
+        let tone = match verdict.verdict {
+            GateVerdict::Kept => Tone::Good,
+            GateVerdict::Exceeded | GateVerdict::Undecided => Tone::Bad,
         };
-        format!(
-            "{cpus} does not hold {title}: {} in {measured} it was {what} more than {limit}, up to {}; {names}.",
-            times(self.above),
-            self.longest
-        )
+        report.indented(Some(tone), 0, &sentence(summary, verdict));
     }
+    report
+}
 
-    fn names(&self) -> String {
-        let mut culprits: Vec<&(String, usize)> = self.culprits.iter().collect();
-        culprits.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        match culprits.as_slice() {
-            [] => "nobody was seen".into(),
-            [(name, _)] if self.above == 1 => format!("that was {name}"),
-            [(name, _)] if self.above == 2 => format!("both times {name}"),
-            [(name, all)] if *all == self.above => format!("each time {name}"),
-            several => {
-                let named = several.iter().take(NAMED);
-                let each: Vec<String> = named
-                    .map(|(name, count)| format!("{} {name}", times(*count)))
-                    .collect();
-                let rest: usize = several.iter().skip(NAMED).map(|(_, count)| count).sum();
-                match rest {
-                    0 => each.join(", "),
-                    rest => format!("{}, {} others", each.join(", "), times(rest)),
-                }
-            }
+/// The verdict in a sentence.
+pub(crate) fn sentence(summary: &RunSummary, verdict: &ProfileVerdict) -> String {
+    let cpus = cpus(summary);
+    let (who, one) = (cpus_text(&cpus), cpus.len() == 1);
+    let title = title(verdict);
+    let (start, mut clauses) = match verdict.verdict {
+        GateVerdict::Kept => (
+            format!("{who} held {title}"),
+            vec![longest(summary, verdict)],
+        ),
+        GateVerdict::Exceeded => {
+            let verb = if one { "does" } else { "do" };
+            (
+                format!("{who} {verb} not hold {title}"),
+                exceeded(summary, verdict, one),
+            )
         }
+        GateVerdict::Undecided => {
+            let verb = if one { "holds" } else { "hold" };
+            let reasons = verdict
+                .results
+                .iter()
+                .filter_map(|result| result.why.as_ref());
+            (
+                format!("Whether {who} {verb} {title} cannot be decided"),
+                reasons.map(gate_reason).collect(),
+            )
+        }
+    };
+    clauses.extend(taken(verdict));
+    // Rounded down: only what keeps its limits has 100.
+    let score = verdict.score.map(|score| (10.0 * score).floor() / 10.0);
+    clauses.extend(score.map(|score| format!("score {score} of 100")));
+    if verdict.limit.taken_ppm.is_some() {
+        clauses.extend(host_share(summary));
     }
+    format!("{start}: {}.", clauses.join("; "))
+}
+
+/// The work, and the limit if it is not that of the profile.
+fn title(verdict: &ProfileVerdict) -> String {
+    let (title, limit) = (tame(&verdict.limit.title), verdict.limit.limit_ns);
+    match verdict.limit.replaces_ns {
+        None => title,
+        Some(own) => format!("{title} with the limit {limit} instead of {own}"),
+    }
+}
+
+/// What a CPU did for too long.
+fn away(summary: &RunSummary) -> &'static str {
+    if summary.wakeup.is_some() {
+        "late by"
+    } else {
+        "away for"
+    }
+}
+
+/// The longest, below the limit.
+fn longest(summary: &RunSummary, verdict: &ProfileVerdict) -> String {
+    let Some(worst) = &summary.worst_case else {
+        return String::new();
+    };
+    let bound = none_above(worst, &verdict.limit.limit_ns.to_string());
+    let bound = bound.map_or_else(String::new, |bound| format!("; {bound}"));
+    format!("{} {} at most{bound}", away(summary), worst.longest_ns)
+}
+
+/// How often the limit was exceeded, by how much and by whom.
+fn exceeded(summary: &RunSummary, verdict: &ProfileVerdict, one: bool) -> Vec<String> {
+    let limit = verdict.limit.limit_ns;
+    let worst = summary.worst_case.as_ref();
+    let Some(worst) = worst.filter(|worst| worst.longest_ns > limit) else {
+        return vec![longest(summary, verdict)];
+    };
+    let often = format!(
+        "{}{} in {} {} {} more than {limit}, up to {}",
+        if verdict.above_is_least {
+            "at least "
+        } else {
+            ""
+        },
+        times(verdict.above),
+        exposure(worst),
+        if one { "it was" } else { "one was" },
+        away(summary),
+        worst.longest_ns
+    );
+    vec![often, who(summary, verdict)]
+}
+
+fn who(summary: &RunSummary, verdict: &ProfileVerdict) -> String {
+    let unknown = |why: &str| format!("who is unknown: {why}");
+    match summary.withheld() {
+        _ if summary.attribution.is_none() => unknown("no kernel events were recorded"),
+        [] if verdict.culprits.is_empty() => unknown("no stall of that length has a record"),
+        [] => names(verdict),
+        doubts => unknown(&doubts_text(doubts)),
+    }
+}
+
+fn names(verdict: &ProfileVerdict) -> String {
+    let named: Vec<(String, u64)> = verdict
+        .culprits
+        .iter()
+        .map(|culprit| (words::name(&culprit.subject), culprit.count))
+        .collect();
+    if let [(name, count)] = named.as_slice()
+        && *count == verdict.above
+    {
+        return match count {
+            1 => format!("that was {name}"),
+            2 => format!("both times {name}"),
+            _ => format!("each time {name}"),
+        };
+    }
+    let shown = named.iter().take(NAMED);
+    let each: Vec<String> = shown
+        .map(|(name, count)| format!("{} {name}", times(*count)))
+        .collect();
+    let rest: u64 = named.iter().skip(NAMED).map(|(_, count)| count).sum();
+    match rest {
+        0 => each.join(", "),
+        rest => format!("{}, {} others", each.join(", "), times(rest)),
+    }
+}
+
+/// The share that stalls took, if it has a limit.
+fn taken(verdict: &ProfileVerdict) -> Option<String> {
+    let limit = f64::from(verdict.limit.taken_ppm?) / 1e6;
+    let taken = verdict
+        .results
+        .iter()
+        .find_map(|result| match &result.value {
+            Some(GateValue::Share(share)) => Some(*share),
+            _ => None,
+        })?;
+    Some(format!(
+        "stalls took {} (limit {})",
+        percent(taken),
+        percent(limit)
+    ))
 }
 
 /// Once, twice, or how many times.
-fn times(count: usize) -> String {
+fn times(count: u64) -> String {
     match count {
         1 => "once".into(),
         2 => "twice".into(),
-        n => format!("{n} times"),
-    }
-}
-
-/// The rate that a time without an event excludes: `-ln(0.05)`, about 3, in that time.
-fn bound(measured: Nanos) -> String {
-    let seconds = (measured.0 as f64 / 1e9).max(1e-9);
-    let in_hour = 3.0 / seconds * 3600.0;
-    match in_hour {
-        rate if rate >= 3600.0 => format!("{:.2} a second", rate / 3600.0),
-        rate if rate >= 60.0 => format!("{:.1} a minute", rate / 60.0),
-        rate => format!("{rate:.2} an hour"),
+        n => crate::number::times(n),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_analyze::ProfileCulprit;
+    use jitterscope_model::{Nanos, ProfileLimit, Subject, Verdict};
 
-    fn judged(above: usize, culprits: &[(&str, usize)]) -> Judged<'static> {
-        Judged {
-            cpus: "CPU 1".into(),
-            title: "a 1 kHz servo",
-            limit: Nanos(50_000),
+    fn verdict(above: u64, culprits: &[(Verdict, u64)]) -> ProfileVerdict {
+        ProfileVerdict {
+            limit: ProfileLimit {
+                title: "a 1 kHz servo".into(),
+                limit_ns: Nanos(50_000),
+                replaces_ns: None,
+                taken_ppm: None,
+            },
+            verdict: GateVerdict::Exceeded,
             above,
-            longest: Nanos(61_000),
-            measured: Nanos(10_000_000_000),
-            late: false,
+            above_is_least: false,
             culprits: culprits
                 .iter()
-                .map(|(name, count)| ((*name).into(), *count))
+                .map(|(verdict, count)| ProfileCulprit {
+                    subject: Subject::verdict(*verdict),
+                    count: *count,
+                })
                 .collect(),
-            unknown: None,
+            score: None,
+            host_ns: None,
+            text: String::new(),
+            results: Vec::new(),
         }
     }
 
     #[test]
-    fn a_sentence_says_how_often_and_who() {
-        assert_eq!(
-            judged(2, &[("virtio0-stats", 2)]).sentence(),
-            "CPU 1 does not hold a 1 kHz servo: twice in 10.0 s it was away for more than 50.0 us, up to 61.0 us; both \
-             times virtio0-stats."
-        );
-        let several = judged(9, &[("a", 1), ("b", 4), ("c", 2), ("d", 1), ("e", 1)]).sentence();
-        assert!(
-            several.ends_with("4 times b, twice c, once a, twice others."),
-            "{several}"
-        );
-        let unknown = Judged {
-            unknown: Some("no kernel events were recorded".into()),
-            ..judged(1, &[])
-        };
-        assert!(
-            unknown
-                .sentence()
-                .ends_with("who is unknown: no kernel events were recorded.")
-        );
+    fn a_culprit_of_all_of_them_is_named_for_all_of_them_only() {
+        let name = |verdict| words::name(&Subject::verdict(verdict));
+        let [smi, timer] = [Verdict::Smi, Verdict::LateTimer];
+        for (above, culprits, says) in [
+            (1, vec![(smi, 1)], format!("that was {}", name(smi))),
+            (2, vec![(smi, 2)], format!("both times {}", name(smi))),
+            (2, vec![(smi, 1)], format!("once {}", name(smi))),
+            (7, vec![(smi, 7)], format!("each time {}", name(smi))),
+            (
+                3,
+                vec![(smi, 2), (timer, 1)],
+                format!("twice {}, once {}", name(smi), name(timer)),
+            ),
+        ] {
+            assert_eq!(names(&verdict(above, &culprits)), says);
+        }
+        let many = [
+            (smi, 4),
+            (timer, 2),
+            (Verdict::IdleExit, 1),
+            (Verdict::NoVerdict, 1),
+        ];
+        assert!(names(&verdict(9, &many)).ends_with(", once others"));
     }
 
     #[test]
-    fn what_was_not_seen_is_bounded_by_the_time() {
+    fn the_users_own_limit_is_beside_that_of_the_profile() {
+        let mut own = verdict(0, &[]);
+        own.limit.replaces_ns = Some(Nanos(20_000));
         assert_eq!(
-            judged(0, &[]).sentence(),
-            "CPU 1 held a 1 kHz servo for 10.0 s: never away for more than 50.0 us, at most 61.0 us; so with 95 % \
-             confidence less than 18.0 a minute."
+            title(&own),
+            "a 1 kHz servo with the limit 50.0 us instead of 20.0 us"
         );
-        let late = Judged {
-            late: true,
-            measured: Nanos(4 * 3600 * 1_000_000_000),
-            ..judged(0, &[])
-        };
-        assert!(late.sentence().ends_with("less than 0.75 an hour."));
     }
 }

@@ -117,6 +117,10 @@ pub(crate) fn problem(of: &SourceProblem) -> String {
         P::NotInFile { events } => {
             format!("the file has no record of {}", events.join(", "))
         }
+        P::CpusWithoutSwitches { cpus } => format!(
+            "the file has no thread switches of {}: who ran there is unknown",
+            cpus.in_words()
+        ),
         P::EventsNotAsked { grain } => format!("not all events were recorded (--events {grain})"),
         P::NoEvents { events } => {
             format!(
@@ -270,6 +274,9 @@ pub(crate) fn fix(of: &SourceProblem) -> String {
         P::EventsMissing { .. } => "use a newer kernel, or one that has these events built in",
         P::NotInFile { .. } => {
             "where these events happened, record them too: trace-cmd record -e SYSTEM:EVENT, or perf record -e SYSTEM:EVENT"
+        }
+        P::CpusWithoutSwitches { .. } => {
+            "export a run that has them: `attach` records the switches of all CPUs, `record` those of --cpus"
         }
         P::EventsNotAsked { .. } => "record with --events all",
         P::EventsLost { .. } | P::StacksLost { .. } => "make the trace buffer larger",

@@ -3,6 +3,7 @@
 use super::design::Design;
 use super::effect::{Interval, middle};
 use super::{Margin, Scale, Undecided, Verdict, fewest};
+use crate::rate_bound;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -132,10 +133,13 @@ impl Comparison {
         alpha: f64,
     ) -> Comparison {
         let zeros = runs.map(|runs| vec![0.0; runs]);
-        let below = seconds.map(|seconds| 3.0 / seconds);
+        let below = match seconds.map(rate_bound) {
+            [Some(first), Some(second)] => Some([first, second]),
+            _ => None,
+        };
         Comparison {
             verdict: Verdict::NotSeen,
-            not_seen_below_per_sec: below.iter().all(|b| b.is_finite()).then_some(below),
+            not_seen_below_per_sec: below,
             ..Comparison::of(&zeros[0], &zeros[1], margin, alpha)
         }
     }

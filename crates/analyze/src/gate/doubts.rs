@@ -143,6 +143,11 @@ pub(super) fn doubts(quantity: &Quantity, run: &RunSummary) -> Option<GateReason
     Unseen::of(run).doubt(quantity)
 }
 
+/// Whether longer ones than the observed maximum may have been hidden.
+pub(crate) fn hides_longer(run: &RunSummary) -> bool {
+    doubts(&Quantity::Max, run).is_some()
+}
+
 fn lost(run: &RunSummary) -> Option<GateReason> {
     let withheld = run.trust.doubts.iter().filter(|doubt| !doubt.is_of_all());
     let withheld: Vec<Doubt> = withheld.copied().collect();

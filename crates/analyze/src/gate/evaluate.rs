@@ -1,15 +1,16 @@
 //! Evaluates conditions on a run.
 
-use super::condition::Condition;
+use super::condition::{Condition, Quantity};
 use super::names::note;
 use super::quantities::measure;
 use super::reason::{GateNote, GateReason};
 use super::value::GateValue;
 use crate::RunSummary;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The outcome of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
     /// The condition is not exceeded.
@@ -67,7 +68,10 @@ fn one(condition: &Condition, run: &RunSummary) -> GateResult {
     match measure(&condition.quantity, run) {
         Err(why) => undecided(None, why),
         Ok(measured) => {
-            let value = Some(limit.same_unit(measured.value));
+            let value = Some(match (&condition.quantity, &run.worst_case) {
+                (Quantity::Max, Some(worst)) => GateValue::Longest(worst.clone()),
+                _ => limit.same_unit(measured.value),
+            });
             let holds = operator.holds(measured.value, limit.value());
             let certain = [measured.at_least, measured.at_most]
                 .into_iter()

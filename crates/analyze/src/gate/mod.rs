@@ -18,7 +18,7 @@ mod watched;
 
 pub use changes::evaluate_changes;
 pub use condition::{Change, Condition, Limit, Operator, Percentile, Quantity};
-pub(crate) use doubts::Unseen;
+pub(crate) use doubts::{Unseen, hides_longer};
 pub use evaluate::{GateResult, GateVerdict, evaluate};
 pub use names::check_name;
 pub use parse::{ParseError, parse};

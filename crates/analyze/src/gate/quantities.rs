@@ -126,8 +126,8 @@ pub(super) fn measure(quantity: &Quantity, run: &RunSummary) -> Answer {
             Ok(supported(time.0 as f64, above, Counted::Messages))
         }
         Quantity::Max => {
-            let longest = max(run).ok_or(GateReason::NothingMeasured)?;
-            least(longest.0 as f64, doubts(quantity, run))
+            let worst = run.worst_case.as_ref().ok_or(GateReason::NothingMeasured)?;
+            least(worst.longest_ns.0 as f64, doubts(quantity, run))
         }
         Quantity::Stolen => spun(run).and_then(|()| whole(total.stolen_fraction)),
         Quantity::Stalls => spun(run).and_then(|()| whole(total.stalls_per_sec)),
@@ -242,21 +242,6 @@ fn spun(run: &RunSummary) -> Result<(), GateReason> {
         return Err(NO_PROBE_SPUN);
     }
     Err(GateReason::NoProbeSpun(InsteadOfSpinning::Work))
-}
-
-fn max(run: &RunSummary) -> Option<Nanos> {
-    let messages = run.pipeline.iter().flat_map(|pipeline| &pipeline.consumers);
-    let slowest = messages
-        .filter(|c| c.from_intended.count > 0)
-        .map(|c| c.from_intended.max_ns)
-        .max();
-    let waited = run
-        .threads
-        .iter()
-        .map(|thread| thread.longest_wait_ns)
-        .max();
-    let kept_off = run.passive.iter().map(|cpu| cpu.longest_ns).max();
-    run.probe.total.max_ns.or(slowest).or(waited).or(kept_off)
 }
 
 /// The time in which the owners of watched CPUs had work.

@@ -1,5 +1,6 @@
 //! The value that decides a condition, as data.
 
+use crate::WorstCase;
 use crate::compare::{Comparison, FigureKind, FigureUnit, Interval, Scale};
 use jitterscope_model::Nanos;
 
@@ -8,6 +9,8 @@ use jitterscope_model::Nanos;
 pub enum GateValue {
     /// A length of time.
     Time(Nanos),
+    /// The longest, with its exposure.
+    Longest(WorstCase),
     /// A share of a whole.
     Share(f64),
     /// A rate per second.

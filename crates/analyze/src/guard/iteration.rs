@@ -1,7 +1,8 @@
 //! One iteration of a guarded command, and whether it was contaminated.
 
+use super::results::Benchmark;
 use super::stolen::{Namesakes, Stolen};
-use jitterscope_model::{Doubt, Nanos, RunManifest, Warning};
+use jitterscope_model::{CpuId, Doubt, Nanos, RunManifest, Warning};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -71,8 +72,22 @@ impl Unsure {
     }
 }
 
+/// The wait for quiet CPUs before an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct QuietWait {
+    /// From the end of the iteration before to the begin of this one.
+    #[serde(rename = "waited_ns")]
+    pub waited: Nanos,
+    /// Whether the CPUs became quiet; otherwise the iteration was made in spite of it.
+    pub quiet: bool,
+    /// The CPU that was busiest in the last look.
+    pub busiest_cpu: CpuId,
+    /// The share of that look in which it was not idle.
+    pub busy_fraction: f64,
+}
+
 /// What the series knows of an iteration besides its run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Made {
     /// Whether it was made in place of a contaminated one.
     pub additional: bool,
@@ -84,6 +99,8 @@ pub struct Made {
     /// CPU time in the kernel.
     #[serde(rename = "system_ns")]
     pub system: Nanos,
+    /// The wait for quiet before it; null if none was asked for.
+    pub wait: Option<QuietWait>,
 }
 
 /// One iteration: its time, its loss, its verdict.
@@ -104,6 +121,9 @@ pub struct Iteration {
     /// Why the evidence is incomplete; empty if it is complete. In JSON, view adds it with its words.
     #[serde(skip)]
     pub unsure: Vec<Unsure>,
+    /// What a tool within it reports of its benchmarks; empty if none was asked for. The verdict is that of the whole
+    /// iteration.
+    pub benchmarks: Vec<Benchmark>,
 }
 
 impl Iteration {
@@ -154,6 +174,7 @@ impl Iteration {
             stolen,
             contamination,
             unsure,
+            benchmarks: Vec::new(),
         }
     }
 

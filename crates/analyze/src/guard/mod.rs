@@ -2,12 +2,15 @@
 //!
 //! Nothing is subtracted from a time, and no iteration is dropped.
 
+mod baseline;
 mod iteration;
+pub mod results;
 mod series;
 mod stolen;
 #[cfg(test)]
 mod tests;
 
-pub use iteration::{Contamination, Iteration, Made, Unsure};
+pub use baseline::{Baseline, BaselineChange};
+pub use iteration::{Contamination, Iteration, Made, QuietWait, Unsure};
 pub use series::{Headline, Series};
 pub use stolen::{Namesakes, Stolen, Thief};

@@ -1,6 +1,8 @@
 //! All iterations of a guarded command.
 
+use super::baseline::{Baseline, BaselineChange};
 use super::iteration::{Contamination, Iteration};
+use super::results::{BenchmarkSummary, BenchmarkTool};
 use jitterscope_model::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +21,11 @@ pub struct Series {
     /// The largest share of the wanted time that others may take.
     #[serde(rename = "contaminated_above_fraction")]
     pub limit: f64,
+    /// The tool within the command that measures benchmarks; null if none was named.
+    pub tool: Option<BenchmarkTool>,
+    /// The stored times to compare with. In JSON, view adds the comparison.
+    #[serde(skip)]
+    pub baseline: Option<Baseline>,
     /// In JSON, view adds them with their words.
     #[serde(skip)]
     pub iterations: Vec<Iteration>,
@@ -61,6 +68,19 @@ impl Series {
     pub fn times(&self) -> Vec<Nanos> {
         let whole = self.iterations.iter().filter(|one| one.is_whole());
         whole.map(|one| one.time).collect()
+    }
+
+    /// The benchmarks of the tool within the command, over all iterations.
+    #[must_use]
+    pub fn benchmarks(&self) -> Vec<BenchmarkSummary> {
+        BenchmarkSummary::of(&self.iterations)
+    }
+
+    /// The change from the stored times to these; `None` without stored times.
+    #[must_use]
+    pub fn change(&self) -> Option<BaselineChange> {
+        let baseline = self.baseline.as_ref()?;
+        Some(baseline.change_to(&self.times()))
     }
 
     /// Sums up all iterations. Nothing is subtracted, and none is dropped because it was contaminated.
@@ -146,7 +166,7 @@ impl Series {
 }
 
 /// The median of sorted times.
-fn median(times: &[Nanos]) -> Option<Nanos> {
+pub(super) fn median(times: &[Nanos]) -> Option<Nanos> {
     let upper = *times.get(times.len() / 2)?;
     if times.len() % 2 == 1 {
         return Some(upper);

@@ -238,6 +238,8 @@ fn series(planned: usize, retry: usize, iterations: Vec<Iteration>) -> Series {
         planned,
         retry,
         limit: LIMIT,
+        tool: None,
+        baseline: None,
         iterations,
         interrupted: false,
     }

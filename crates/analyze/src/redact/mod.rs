@@ -18,9 +18,9 @@ use jitterscope_model::{
     AnyVersion, AppMark, Attribution, BelongingThread, BlockReason, BlockedOn, ChosenThread, Comm,
     CounterTotal, Culprit, EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault,
     MarkLog, MetCulprits, MovedBecause, NoReason, Part, PassiveCpu, PipelineJournal,
-    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, RanInstead, RunHead,
-    RunManifest, SavedMoment, SelfNoise, Sender, SourceReport, Stall, ThreadAccount, ThreadRef,
-    WakeupResult,
+    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProfileLimit,
+    RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender, SourceReport, Stall,
+    ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -139,6 +139,11 @@ impl Redactor {
             clock_start: manifest.clock_start,
             clock_end: manifest.clock_end,
             probe: probe::probe(&manifest.probe),
+            // The title is a word of its user.
+            profile: manifest.profile.as_ref().map(|limit| ProfileLimit {
+                title: "its work".into(),
+                ..limit.clone()
+            }),
             results: manifest.results.iter().map(result).collect(),
             wakeups: manifest.wakeups.iter().map(wakeup).collect(),
             threads: manifest
@@ -492,6 +497,7 @@ fn host(host: &HostFacts) -> HostFacts {
         hypervisor: host.hypervisor.as_ref().map(|signature| {
             listed(words::HYPERVISORS, signature).unwrap_or_else(|| "unknown".into())
         }),
+        boot_id: None,
     }
 }
 

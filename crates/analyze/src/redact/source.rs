@@ -57,6 +57,7 @@ fn names_nothing(problem: &SourceProblem) -> bool {
         SourceProblem::MountDenied
         | SourceProblem::LockedDown
         | SourceProblem::PidNamespace
+        | SourceProblem::CpusWithoutSwitches { .. }
         | SourceProblem::EventsLost { .. }
         | SourceProblem::CallsLost { .. }
         | SourceProblem::StacksLost { .. }

@@ -107,6 +107,7 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         interrupted: false,
         killed: false,
         moment: None,
+        profile: None,
         imported: None,
         warnings: vec![],
     }

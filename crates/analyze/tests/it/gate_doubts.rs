@@ -274,6 +274,9 @@ fn the_longest_is_in_doubt_only_where_events_tell_it() {
         GateVerdict::Kept,
         "messages are timed"
     );
+    let bound = |run: &RunSummary| run.worst_case.as_ref().unwrap().longer_below_per_hour;
+    assert_eq!(bound(&waited(&part, 0)), None, "longer ones may be missing");
+    assert!((bound(&waited(&whole, 0)).unwrap() - 3.0 * 3600.0 / 0.001).abs() < 1e-3);
     // What was seen was there.
     assert_eq!(
         one("max>600ns", &waited(&part, 0)).verdict,

@@ -11,6 +11,7 @@ mod gate_doubts;
 mod gates;
 mod machine;
 mod periods;
+mod profile;
 mod recorded_runs;
 mod redact;
 mod redacted_machine;

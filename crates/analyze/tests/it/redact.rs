@@ -174,6 +174,7 @@ fn manifest() -> RunManifest {
             cpu_model: text(),
             cmdline: text(),
             hypervisor: Some(text()),
+            boot_id: Some(text()),
             ..HostFacts::default()
         },
         clock: ClockKind::Tsc,
@@ -193,6 +194,12 @@ fn manifest() -> RunManifest {
             wakeup: None,
             event_grain: EventGrain::Other("x".into()),
         },
+        profile: Some(ProfileLimit {
+            title: text(),
+            limit_ns: Nanos(1),
+            replaces_ns: None,
+            taken_ppm: None,
+        }),
         results: vec![result],
         wakeups: vec![wakeup],
         threads: vec![account],

@@ -49,6 +49,7 @@ pub fn follower() -> ThreadFollower {
         most_threads: 1 << 20,
         virtual_machine: false,
         stacks: false,
+        switches: None,
     });
     follower.measure(Ticks(0), Ticks(u64::MAX));
     follower

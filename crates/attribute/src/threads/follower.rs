@@ -13,7 +13,7 @@ use crate::name_resolver::NameResolver;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, DrainTurn, EventKind, KernelEvent, Nanos, Phase, StallId,
+    Attribution, Comm, CpuId, CpuSet, DrainTurn, EventKind, KernelEvent, Nanos, Phase, StallId,
     ThreadAccount, ThreadRef, TickRate, Ticks, Verdict,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +44,8 @@ pub struct FollowerSettings {
     pub virtual_machine: bool,
     /// Whether the stacks of threads that go to sleep are recorded.
     pub stacks: bool,
+    /// The CPUs whose switches are recorded; `None` for all. Of any other CPU it is unknown who has it, and who waits.
+    pub switches: Option<CpuSet>,
 }
 
 /// A thread to follow.
@@ -123,7 +125,10 @@ impl ThreadFollower {
             return;
         }
         let state = match who.start {
-            Start::Unknown => State::Unknown { lossy: false },
+            // A CPU without switches may have had it before the first record that shows it.
+            Start::Unknown => State::Unknown {
+                lossy: self.settings.switches.is_some(),
+            },
             Start::Asleep => State::Blocked,
             Start::Stopped(by) => State::Stopped(by),
         };
@@ -176,7 +181,15 @@ impl ThreadFollower {
     /// that other threads seem to leave a CPU without having been put on it.
     #[must_use]
     pub fn unrecorded_switches(&self) -> BTreeMap<CpuId, u64> {
-        self.cpus.unrecorded_switches()
+        let mut unrecorded = self.cpus.unrecorded_switches();
+        unrecorded.retain(|cpu, _| self.shows_switches(*cpu));
+        unrecorded
+    }
+
+    /// Whether the switches of a CPU are recorded.
+    pub(super) fn shows_switches(&self, cpu: CpuId) -> bool {
+        let recorded = self.settings.switches.as_ref();
+        recorded.is_none_or(|cpus| cpus.contains(cpu))
     }
 
     /// Waiting time of followed threads with more activity than can be kept: sums per culprit are exact there, but the
@@ -233,7 +246,9 @@ impl ThreadFollower {
                 self.meet(task, event.time, resolver);
                 self.woken(event, task, *target, resolver);
             }
-            EventKind::SchedMigrate { task, to, .. } => self.migrated(event, task, *to, resolver),
+            EventKind::SchedMigrate { task, from, to } => {
+                self.migrated(event, task, (*from, *to), resolver);
+            }
             EventKind::StatRuntime { tid, runtime_ns } => {
                 self.charged(event, *tid, Nanos(*runtime_ns), resolver);
             }
@@ -367,8 +382,14 @@ impl ThreadFollower {
     /// The accounts of all threads that were ever followed, as of `at`.
     pub fn finish(&mut self, at: Ticks, resolver: &dyn NameResolver) -> Vec<ThreadAccount> {
         let at = at.min(self.until);
-        self.end_common_waits(at, resolver);
         let open: Vec<i32> = self.threads.keys().copied().collect();
+        if self.settings.switches.is_some() {
+            // A CPU without switches may have taken over who still waits.
+            for tid in &open {
+                self.lose_wait(*tid, at);
+            }
+        }
+        self.end_common_waits(at, resolver);
         for tid in open {
             self.end_wait(tid, at, resolver);
             self.account(tid, at);

@@ -108,13 +108,8 @@ impl ThreadFollower {
                     woken: None,
                 };
             }
-            State::Runnable { .. } => {
-                // The switch that put it on the CPU left no record.
-                let unseen = std::mem::replace(&mut thread.state, State::Unknown { lossy: true });
-                if let State::Runnable { leg, .. } = unseen {
-                    self.cpus.release(leg.cpu, leg.mark);
-                }
-            }
+            // The switch that put it on the CPU left no record.
+            State::Runnable { .. } => self.forget(tid),
             _ => {
                 self.doubt(tid);
                 if let Some(thread) = self.threads.get_mut(&tid) {
@@ -176,9 +171,30 @@ impl ThreadFollower {
         }
     }
 
-    /// Whether a CPU's records of this time were lost: a thread that waits there cannot be observed.
+    /// Whether a CPU's records of this time were lost, or its switches are never recorded: a thread that waits there
+    /// cannot be observed.
     fn is_blind(&self, cpu: CpuId, at: Ticks) -> bool {
-        self.blind.get(&cpu).is_some_and(|until| at < *until)
+        !self.shows_switches(cpu) || self.blind.get(&cpu).is_some_and(|until| at < *until)
+    }
+
+    /// What a thread has done since its state was last known is unknown.
+    fn forget(&mut self, tid: i32) {
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let forgotten = std::mem::replace(&mut thread.state, State::Unknown { lossy: true });
+        if let State::Runnable { leg, .. } = forgotten {
+            self.cpus.release(leg.cpu, leg.mark);
+        }
+    }
+
+    /// The same for a thread that waits: it may have left for a CPU whose switches are not recorded.
+    pub(super) fn lose_wait(&mut self, tid: i32, at: Ticks) {
+        let waits = |thread: &Thread| matches!(thread.state, State::Runnable { .. });
+        if self.threads.get(&tid).is_some_and(waits) {
+            self.forget(tid);
+            self.account(tid, at);
+        }
     }
 
     /// Begins a wait after a wake-up.
@@ -293,7 +309,7 @@ impl ThreadFollower {
             State::Runnable { leg, .. } => leg.from.max(thread.since),
             _ => thread.since,
         };
-        if unseen && event.tid == tid {
+        if unseen && event.tid == tid && self.shows_switches(event.cpu) {
             self.put_on(event.cpu, tid, since.max(reported_until), resolver);
         }
         self.seen(event, [None, ended], resolver);
@@ -307,6 +323,10 @@ impl ThreadFollower {
         resolver: &dyn NameResolver,
     ) {
         self.thawed(event, task.tid, resolver);
+        if self.settings.switches.is_some() {
+            // It ran and slept meanwhile.
+            self.lose_wait(task.tid, event.time);
+        }
         let Some(thread) = self.threads.get_mut(&task.tid) else {
             return;
         };
@@ -345,23 +365,32 @@ impl ThreadFollower {
         &mut self,
         event: &KernelEvent,
         task: &TaskRef,
-        to: CpuId,
+        (from, to): (CpuId, CpuId),
         resolver: &dyn NameResolver,
     ) {
         let counts = self.counts(event.time);
         let blind = self.is_blind(to, event.time);
         self.cpus.arrived(to, task.tid, event.time);
+        if !self.shows_switches(from) {
+            // It had left for that CPU without a record.
+            self.lose_wait(task.tid, event.time);
+        }
+        let watched = self.shows_switches(to);
         let Some(thread) = self.threads.get_mut(&task.tid) else {
             return;
         };
         thread.account.migrations += u64::from(counts && thread.cpu != Some(to));
         thread.cpu = Some(to);
         if blind {
-            if matches!(thread.state, State::Runnable { .. }) {
+            let is_lost = match thread.state {
+                State::Runnable { .. } => true,
+                State::Blocked => !watched,
+                _ => false,
+            };
+            if is_lost {
                 self.end_wait(task.tid, event.time, resolver);
-                self.threads
-                    .entry(task.tid)
-                    .and_modify(|t| t.state = State::Unknown { lossy: true });
+                self.account(task.tid, event.time);
+                self.forget(task.tid);
             }
             return;
         }
@@ -417,6 +446,17 @@ impl ThreadFollower {
         ended: [Option<(Ticks, Mark)>; 2],
         resolver: &dyn NameResolver,
     ) {
+        if !self.shows_switches(event.cpu) {
+            // It runs there, but since when and until when is unknown.
+            if self.threads.contains_key(&event.tid) {
+                self.forget(event.tid);
+                self.account(event.tid, event.time);
+            }
+            for (_, mark) in ended.into_iter().flatten() {
+                self.cpus.release(event.cpu, mark);
+            }
+            return;
+        }
         let elsewhere = |thread: &Thread| match thread.state {
             State::Running { cpu, .. } => cpu != event.cpu,
             State::Runnable { .. } | State::Stopped(_) | State::Blocked => true,

@@ -126,6 +126,7 @@ pub fn settings() -> FollowerSettings {
         most_threads: 100,
         virtual_machine: false,
         stacks: false,
+        switches: None,
     }
 }
 

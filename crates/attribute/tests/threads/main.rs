@@ -9,4 +9,5 @@ mod quotas;
 mod renames;
 mod scenarios;
 mod sleeps;
+mod switches;
 mod withheld;

@@ -87,8 +87,10 @@ proptest! {
         steps in events(),
         from in 0..500_u64,
         scale in prop::sample::select(vec![1, 200_000]),
+        one_cpu in any::<bool>(),
     ) {
-        let mut follower = ThreadFollower::new(FollowerSettings { stacks: true, ..settings() });
+        let switches = one_cpu.then(|| [CpuId(1)].into_iter().collect());
+        let mut follower = ThreadFollower::new(FollowerSettings { stacks: true, switches, ..settings() });
         follower.measure(Ticks(from), Ticks(u64::MAX));
         follow(&mut follower, A);
         follow(&mut follower, B);

@@ -114,6 +114,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
             label: args.label.clone(),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),
+            profile: None,
         },
         followed,
         wait: args.wait,

@@ -141,6 +141,7 @@ fn run_settings(args: &ExperimentArgs, places: &Places) -> anyhow::Result<RunSet
         label: args.label.clone(),
         runs_dir: places.runs()?,
         command_line: crate::given::given(),
+        profile: None,
     })
 }
 

@@ -306,6 +306,7 @@ impl Runner for CommandRunner {
                 label: format!("{}-{}", self.label, letter(arm)),
                 runs_dir: self.runs.clone(),
                 command_line: crate::given::given(),
+                profile: None,
             },
             followed: self.started(arm),
             wait: false,

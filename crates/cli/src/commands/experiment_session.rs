@@ -7,8 +7,8 @@ use crate::output;
 use jitterscope_analyze::compare::Looks;
 use jitterscope_experiment::{Change, ExperimentError, Header, Rules, SESSION_VERSION, Session};
 use jitterscope_model::{ClockKind, CpuSet, Nanos};
-use jitterscope_platform::Machine;
-use jitterscope_tune::{boot_id, realtime_ns};
+use jitterscope_platform::{Machine, boot_id};
+use jitterscope_tune::realtime_ns;
 use std::path::{Path, PathBuf};
 
 /// The folder of sessions, beside the runs.

@@ -22,13 +22,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What makes a run fail.
 #[derive(Args, Clone, Debug, Default)]
+#[command(group = clap::ArgGroup::new(Gates::CONDITIONS).multiple(true))]
 pub struct Gates {
     /// End with code 3 if one of these is met, with code 4 if that cannot be decided:
     /// 'wait.p99.9>50us, max>1ms, culprit(kworker)>0.1%'; may be repeated
-    #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
+    #[arg(long, value_name = "CONDITIONS", value_parser = conditions, group = Gates::CONDITIONS)]
     fail_if: Vec<Conditions>,
     /// Write how they came out to this file, as JUnit's XML
-    #[arg(long, value_name = "FILE", requires = "fail_if", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires = Gates::CONDITIONS, value_hint = clap::ValueHint::FilePath)]
     junit: Option<PathBuf>,
     /// The outcomes so far, of each run of `--repeat`.
     #[arg(skip)]
@@ -55,6 +56,9 @@ pub struct OfRun<'a> {
 }
 
 impl Gates {
+    /// The options that state conditions: `--junit` needs one of them.
+    pub const CONDITIONS: &str = "conditions";
+
     pub fn all(&self) -> Vec<Condition> {
         self.fail_if
             .iter()

@@ -3,6 +3,8 @@
 use super::attach::{THRESHOLD, usage_if_asked_wrongly};
 use super::guard_args::GuardArgs;
 use super::guard_files::Files;
+use super::guard_quiet;
+use super::guard_results;
 use super::leftovers;
 use super::machine_tuning;
 use super::recording_args::kib;
@@ -12,7 +14,7 @@ use crate::places::{Places, program};
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
-use jitterscope_analyze::guard::{Contamination, Iteration, Made, Namesakes, Series};
+use jitterscope_analyze::guard::{Contamination, Iteration, Made, Namesakes, QuietWait, Series};
 use jitterscope_model::{ProbeKind, RunManifest};
 use jitterscope_platform::{Machine, Topology, children_time};
 use jitterscope_recording::{AttachSettings, Followed, RunSettings, WriterThread, attach};
@@ -29,6 +31,8 @@ struct Done {
     path: PathBuf,
     /// How the command ended, if by itself.
     status: Option<ExitStatus>,
+    /// Why the results of the tool within it are not known.
+    problem: Option<anyhow::Error>,
 }
 
 /// Runs `guard`.
@@ -37,6 +41,11 @@ struct Done {
 /// A file cannot be written, COMMAND cannot be followed, or the result cannot be printed. What was measured before is
 /// kept and printed.
 pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
+    let baseline = args
+        .baseline
+        .as_ref()
+        .map(|path| guard_results::baseline(path, &args.command))
+        .transpose()?;
     let files = Files::open(args)?;
     let machine = Machine::host();
     let runs = places.runs()?;
@@ -47,6 +56,8 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
         planned: args.iterations as usize,
         retry: args.retry as usize,
         limit: args.contaminated_above,
+        tool: args.results.as_ref().map(|of| of.tool),
+        baseline,
         iterations: Vec::new(),
         interrupted: false,
     };
@@ -63,6 +74,10 @@ pub fn run(args: &GuardArgs, places: &Places) -> anyhow::Result<Exit> {
                 last = Some((done.path, done.status));
                 if let Some(text) = guard::line(&series).filter(|_| !args.quiet) {
                     output::talk(text);
+                }
+                if done.problem.is_some() {
+                    error = done.problem;
+                    break;
                 }
             }
             // Stopped before there was anything to follow.
@@ -111,6 +126,11 @@ fn iterate(
     additional: bool,
     stop: &AtomicBool,
 ) -> anyhow::Result<Done> {
+    let wait = wait_for_quiet(args, machine, stop)?;
+    let results = args.results.as_ref();
+    let results = results
+        .map(|of| of.before().map(|before| (of, before)))
+        .transpose()?;
     let settings = AttachSettings {
         // It judges what ran instead of the command.
         stacks: false,
@@ -123,6 +143,7 @@ fn iterate(
             label: args.label.clone(),
             runs_dir,
             command_line: crate::given::given(),
+            profile: None,
         },
         followed: Followed::Command {
             line: args.command.clone(),
@@ -147,10 +168,11 @@ fn iterate(
         exit_code: outcome.command.map(exit_code),
         user: used.user,
         system: used.system,
+        wait,
     };
     let manifest = &outcome.manifest;
     let iteration = Iteration::of(manifest, made, args.contaminated_above);
-    let iteration = match iteration.is_unclear() {
+    let mut iteration = match iteration.is_unclear() {
         true => iteration.with_stalls(
             manifest,
             namesakes(&outcome.path, manifest)?,
@@ -158,12 +180,44 @@ fn iterate(
         ),
         false => iteration,
     };
+    let problem = match results.map(|(of, before)| of.since(&before)) {
+        None => None,
+        Some(Ok(found)) => {
+            iteration.benchmarks = found;
+            None
+        }
+        // A command that failed or was ended may have written nothing; its exit code tells enough.
+        Some(Err(_)) if made.exit_code != Some(0) => None,
+        Some(Err(problem)) => Some(problem),
+    };
     leftovers::tell_left_behind(outcome.taken_down);
     Ok(Done {
         iteration,
         path: outcome.path,
         status: outcome.command,
+        problem,
     })
+}
+
+/// Waits for quiet, if the user asked for it.
+///
+/// # Errors
+/// The kernel does not tell whether it is quiet, or the wait was stopped.
+fn wait_for_quiet(
+    args: &GuardArgs,
+    machine: &Machine,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<QuietWait>> {
+    let Some(limit) = args.wait_quiet else {
+        return Ok(None);
+    };
+    let busy = |look: &QuietWait| {
+        if !args.quiet {
+            output::talk(guard::waiting(look, limit));
+        }
+    };
+    let waited = guard_quiet::wait(machine, limit, stop, busy)?;
+    waited.map(Some).context("the wait for quiet was stopped")
 }
 
 /// What the stalls of a run show of threads that have the name of one of the command's own.
@@ -206,6 +260,8 @@ mod tests {
             planned: 1,
             retry: 0,
             limit: 0.01,
+            tool: None,
+            baseline: None,
             iterations: Vec::new(),
             interrupted: true,
         };

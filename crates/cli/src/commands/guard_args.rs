@@ -1,10 +1,12 @@
 //! The arguments of `guard`.
 
 use super::diff::percent;
+use super::guard_results::{Results, results};
 use super::recording_args::trace_buffer;
 use crate::reading::ReadingArgs;
-use crate::units::size;
+use crate::units::{size, some_duration};
 use clap::{Args, ValueHint};
+use jitterscope_model::Nanos;
 use std::path::PathBuf;
 
 /// Arguments of `guard`.
@@ -19,8 +21,11 @@ dropped: the headline counts all. Times include the cost of following. Needs roo
 goes to stderr.
 
   jitterscope guard -- ./benchmark
-  jitterscope guard -n 20 --retry 5 --fail -- ./benchmark --size 1000
+  jitterscope guard -n 20 --wait-quiet 30s --retry 5 --fail -- ./benchmark --size 1000
   jitterscope guard --export-json times.json --markdown summary.md -- ./benchmark
+  jitterscope guard --baseline times.json -- ./benchmark
+  jitterscope guard -n 3 --results criterion -- cargo bench
+  jitterscope guard -n 3 --results pytest-benchmark=b.json -- pytest --benchmark-json b.json
 
 A COMMAND that fails ends the series and passes its exit code on; what was measured is kept.")]
 pub struct GuardArgs {
@@ -38,6 +43,10 @@ pub struct GuardArgs {
     /// Make up to so many further iterations in place of contaminated ones; all count
     #[arg(long, value_name = "M", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub retry: u32,
+    /// Before each iteration, wait up to this long until the CPUs that COMMAND may use are idle for 95 % of half a
+    /// second; then make it in any case, and mark it if they are not
+    #[arg(long, value_name = "TIME", value_parser = some_duration)]
+    pub wait_quiet: Option<Nanos>,
     /// End with code 3 if a contaminated iteration remains, with code 4 if that is unknown of one
     #[arg(long)]
     pub fail: bool,
@@ -52,6 +61,13 @@ pub struct GuardArgs {
     /// Raw trace to keep with each iteration; beyond it only what lies around the worst stalls
     #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = size)]
     pub trace_limit: u64,
+    /// Read what a tool within COMMAND measures, after each iteration: hyperfine=FILE (its --export-json),
+    /// pytest-benchmark=FILE (its --benchmark-json), criterion[=DIR] (target/criterion)
+    #[arg(long, value_name = "TOOL=PATH", value_parser = results)]
+    pub results: Option<Results>,
+    /// Compare with the times in this file of hyperfine's or an earlier guard's --export-json
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub baseline: Option<PathBuf>,
     /// Write the times to this file as hyperfine's --export-json does
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub export_json: Option<PathBuf>,

@@ -64,7 +64,8 @@ impl Files {
             ("--bencher", args.bencher.as_ref()),
             ("--markdown", args.markdown.as_ref()),
         ];
-        let mut named: Vec<(&str, &Path)> = Vec::new();
+        let read = args.results.as_ref().map(|of| ("--results", &*of.path));
+        let mut named: Vec<(&str, &Path)> = read.into_iter().collect();
         for (option, path) in asked {
             let Some(path) = path else { continue };
             if path == Path::new("-") {

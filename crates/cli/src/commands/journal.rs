@@ -10,10 +10,14 @@ use jitterscope_model::{JournalEntry, JournalReader, SCHEMA_VERSION, visible_jso
 use jitterscope_platform::MappedFile;
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_view::pipeline::journal as text;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The default number of records in a table.
 const TABLE_ROWS: u64 = 20;
+/// The end of a document without records.
+const NO_RECORDS: &str = "[]\n}";
 
 /// How a journal is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -140,27 +144,34 @@ fn rows(
     })
 }
 
+/// A journal as one document.
+#[derive(Serialize, JsonSchema)]
+pub struct Journal<'a> {
+    schema_version: u32,
+    /// The journal's file.
+    path: &'a str,
+    summary: &'a JournalSummary,
+    /// The readable records in order, at most `--limit` of them.
+    records: Vec<JournalEntry>,
+}
+
 /// Writes one document. Records are written as they are read, because there may be millions.
 fn print_json(
     path: &str,
     summary: &JournalSummary,
     entries: impl Iterator<Item = JournalEntry>,
 ) -> anyhow::Result<()> {
-    let (path, summary) = (
-        serde_json::to_string(path)?,
-        serde_json::to_string(summary)?,
-    );
+    let empty = serde_json::to_string_pretty(&Journal {
+        schema_version: SCHEMA_VERSION,
+        path,
+        summary,
+        records: Vec::new(),
+    })?;
+    let head = empty
+        .strip_suffix(NO_RECORDS)
+        .context("the records are not the last field; this is a bug")?;
     output::to_stdout(|out| {
-        write!(
-            out,
-            "{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"path\": {},\n",
-            visible_json(&path)
-        )?;
-        write!(
-            out,
-            "  \"summary\": {},\n  \"records\": [",
-            visible_json(&summary)
-        )?;
+        write!(out, "{}[", visible_json(head))?;
         for (at, entry) in entries.enumerate() {
             let row = serde_json::to_string(&entry)?;
             let separator = if at == 0 { "" } else { "," };

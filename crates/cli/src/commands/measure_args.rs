@@ -36,8 +36,9 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     pub cpus: Option<CpuList>,
     /// Limit, probe and settings for one kind of work: servo-1khz, audio-48k-64, vran-slot, trading, cloud-vm, ... or a
-    /// file. Other options take precedence. Prints the verdict in one sentence, and ends with 3 if the limit is exceeded
-    #[arg(long, value_name = "NAME|FILE", value_parser = profile::load)]
+    /// file; 'list' prints all. Other options take precedence. The report begins with the verdict in one sentence, and
+    /// the command ends with 3 if the limit is exceeded
+    #[arg(long, value_name = "NAME|FILE", value_parser = profile::load, add = completion::profiles())]
     pub profile: Option<Profile>,
     /// How long to measure
     #[arg(long, short, default_value = "10s", value_name = "TIME", value_parser = some_duration)]
@@ -66,7 +67,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "SOURCE")]
     pub require: Vec<String>,
     /// End with code 3 if a stall is longer than this: short for --fail-if 'max>TIME'
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, group = Gates::CONDITIONS)]
     pub fail_above: Option<Nanos>,
     /// Print the full report
     #[arg(long)]

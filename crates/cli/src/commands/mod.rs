@@ -34,6 +34,8 @@ mod gate;
 pub mod guard;
 pub mod guard_args;
 mod guard_files;
+mod guard_quiet;
+mod guard_results;
 pub mod import;
 pub mod journal;
 pub mod leftovers;

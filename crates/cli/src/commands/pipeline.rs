@@ -167,6 +167,7 @@ fn settings(
             label: args.label.clone(),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),
+            profile: None,
         },
         record_length: args.message_size as usize,
         input: match &args.input {

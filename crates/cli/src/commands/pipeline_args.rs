@@ -185,7 +185,7 @@ pub struct PipelineArgs {
     #[arg(short, long, value_name = "TARGET", help_heading = "Output")]
     pub output: Vec<Destination>,
     /// End with code 3 if a message took longer than this from its intended time
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Output")]
+    #[arg(long, value_name = "TIME", value_parser = duration, group = Gates::CONDITIONS, help_heading = "Output")]
     pub fail_above: Option<Nanos>,
     #[command(flatten)]
     pub gates: Gates,

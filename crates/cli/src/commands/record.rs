@@ -11,12 +11,9 @@ use super::recording_args::kib;
 use super::repeat::repeated;
 use super::report::{Form, print_run};
 use super::require::require;
-use super::scope::of_interest;
 use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::measured;
-use crate::output;
 use crate::places::Places;
-use crate::profile::Profile;
 use crate::progress::ProgressLine;
 use crate::signals;
 use anyhow::Context;
@@ -27,9 +24,8 @@ use jitterscope_recording::{
     Extra, Outcome, RecordError, RecordSettings, RunSettings, WakeupChoice, WriterThread,
     idle_control, record,
 };
-use jitterscope_store::{RunReader, StoreError};
-use jitterscope_view::profile::verdict;
-use jitterscope_view::{record_error, wrap_whole};
+use jitterscope_store::StoreError;
+use jitterscope_view::record_error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -160,27 +156,16 @@ pub(super) fn settings(
         label: args.label.clone().unwrap_or_else(|| label.to_owned()),
         runs_dir: places.runs()?,
         command_line: crate::given::given(),
+        profile: args
+            .profile
+            .as_ref()
+            .map(|profile| profile.limit(args.fail_above)),
     })
-}
-
-/// The verdict of a profile on a recording.
-fn sentence(outcome: &Outcome, profile: &Profile) -> Result<String, StoreError> {
-    let run = RunReader::with_manifest(&outcome.path, outcome.manifest.clone())?;
-    let cpus = of_interest(run.manifest());
-    verdict(&run, &cpus, &profile.title, profile.limit)
 }
 
 /// Prints the report of a recording, and returns the exit code.
 pub(super) fn conclude(args: &MeasureArgs, outcome: Outcome) -> anyhow::Result<Exit> {
     let form = Form::of(args.json, args.full);
-    if let Some(profile) = &args.profile {
-        // The report follows even if the sentence cannot be made.
-        match sentence(&outcome, profile) {
-            Ok(text) if args.json => output::talk(text),
-            Ok(text) => output::result(&format!("{}\n", wrap_whole(&text, 80).join("\n")))?,
-            Err(error) => output::error(&error.into()),
-        }
-    }
     let marked = args.kept.marks.add(&outcome.path, &outcome.manifest);
     let summary = print_run(&outcome.path, outcome.manifest, form)?;
     let delivered = tell(&args.kept.output, &outcome.outputs, args.quiet).and(marked);

@@ -101,6 +101,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
             label: args.label.clone(),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),
+            profile: None,
         },
         cpus,
         wakeup: None,

@@ -80,6 +80,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
                 label: "selftest".into(),
                 runs_dir: runs_dir.clone(),
                 command_line: crate::given::given(),
+                profile: None,
             },
             cpus,
             wakeup: None,

@@ -129,6 +129,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
             label,
             runs_dir: places.runs()?,
             command_line: crate::given::given(),
+            profile: None,
         },
         cpus,
         wakeup: None,

@@ -133,6 +133,7 @@ pub fn watch(
         label: SECTION.into(),
         runs_dir: watch.history().to_path_buf(),
         command_line: crate::given::given(),
+        profile: None,
     };
     let outputs = watch.outputs();
     let metrics = MetricsSlot::new(BoundMetrics::bind(&args.metrics)?);

@@ -4,10 +4,10 @@ use super::watch_args::{OneArgs, SaveArgs, StatusArgs};
 use crate::exit::{Exit, UsageError};
 use crate::output;
 use anyhow::Context;
-use jitterscope_model::{SCHEMA_VERSION, visible};
+use jitterscope_model::SCHEMA_VERSION;
 use jitterscope_platform::Machine;
 use jitterscope_recording::watch::{Reply, Request, WatchStatus, ask, running};
-use jitterscope_view::watch_status;
+use jitterscope_view::{silent_watch, watch_status};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -89,17 +89,10 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<Exit> {
         output::result(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
         for (_, status) in &all {
-            output::result(&watch_status(status))?;
+            output::result(&watch_status(status, output::style()))?;
         }
         for of in &silent {
-            let cpu = of
-                .first_cpu
-                .map(|cpu| format!("CPU {cpu} "))
-                .unwrap_or_default();
-            output::result(&format!(
-                "watch     {cpu}does not answer: {}\n",
-                visible(&of.why)
-            ))?;
+            output::result(&silent_watch(of.first_cpu, &of.why, output::style()))?;
         }
     }
     Ok(Exit::Ok)
@@ -177,11 +170,7 @@ fn all(args: &OneArgs) -> anyhow::Result<Found> {
         silent.retain(|of| of.first_cpu == Some(cpu.0));
     }
     match found.is_empty() && silent.is_empty() {
-        true => anyhow::bail!(
-            "no watch runs{}",
-            args.cpu
-                .map_or_else(String::new, |cpu| format!(" on CPU {cpu}"))
-        ),
+        true => Err(none(args)),
         false => Ok(Found {
             answering: found,
             silent,
@@ -206,8 +195,17 @@ fn the_one(args: &OneArgs) -> anyhow::Result<(PathBuf, WatchStatus)> {
     match (all.pop(), silent.first()) {
         (Some(one), _) => Ok(one),
         (None, Some(silent)) => anyhow::bail!("the watch does not answer: {}", silent.why),
-        (None, None) => anyhow::bail!("no watch runs"),
+        (None, None) => Err(none(args)),
     }
+}
+
+/// That no watch is meant, and how to start one.
+fn none(args: &OneArgs) -> anyhow::Error {
+    let (on, cpus) = match args.cpu {
+        Some(cpu) => (format!(" on CPU {cpu}"), format!(" --cpus {cpu}")),
+        None => Default::default(),
+    };
+    anyhow::anyhow!("no watch runs{on}; start one: jitterscope watch{cpus} --save-if 'max>200us'")
 }
 
 /// The first CPU of a watch, by the name of its socket.

@@ -116,6 +116,12 @@ fn documents() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "journal",
+            is::<commands::journal::Journal<'_>>(
+                "journal --json: the records of a pipeline's journal",
+            ),
+        ),
+        (
             "list",
             is::<view::list::List>("list --json: the runs that there are"),
         ),
@@ -153,6 +159,12 @@ fn documents() -> Vec<(&'static str, Value)> {
             made_by(
                 view::tuning::apply_json,
                 "tune apply --json: what was changed",
+            ),
+        ),
+        (
+            "tune-interrupts",
+            is::<jitterscope_tune::InterruptDiff>(
+                "tune interrupts --json: the interrupts that reached the CPUs in some seconds",
             ),
         ),
         (
@@ -217,4 +229,22 @@ fn the_schemas_are_those_of_the_printed_types() {
         stale.is_empty(),
         "run JITTERSCOPE_WRITE_DOCS=1 cargo test -p jitterscope documents, and remove what it does not write: {stale:?}"
     );
+}
+
+#[test]
+fn the_book_names_every_schema_and_format() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let schemas = documents()
+        .into_iter()
+        .map(|(name, _)| format!("(schema/{name}.json)"));
+    let targets = jitterscope_export::FORMATS
+        .iter()
+        .flat_map(|of| of.schemes)
+        .map(|scheme| format!("`{scheme}://"));
+    let missing: Vec<String> = schemas
+        .chain(targets)
+        .filter(|named| !page.contains(named.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "docs/formats.md lacks {missing:?}");
 }

@@ -92,14 +92,17 @@ fn every_option_in_a_sentence_exists() {
 
 #[test]
 fn every_command_is_described_in_the_documents() {
-    let page = std::fs::read_to_string(root().join("docs/commands.md")).unwrap();
     let cli = Cli::command();
-    let visible = cli
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    let missing: Vec<&str> = visible
-        .map(clap::Command::get_name)
-        .filter(|name| !page.contains(&format!("`{name}")))
-        .collect();
-    assert!(missing.is_empty(), "docs/commands.md lacks {missing:?}");
+    // What each does, and where its screen is explained.
+    for page in ["docs/commands.md", "docs/reading.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let visible = cli
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let missing: Vec<&str> = visible
+            .map(clap::Command::get_name)
+            .filter(|name| !text.contains(&format!("`{name}")))
+            .collect();
+        assert!(missing.is_empty(), "{page} lacks {missing:?}");
+    }
 }

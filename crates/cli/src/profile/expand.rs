@@ -1,6 +1,6 @@
 //! The arguments of a recording with the settings of its profile.
 
-use super::{Profile, ProfileOption, load};
+use super::{LIST, Profile, ProfileOption, load};
 use crate::args::{Cli, PROBES};
 use crate::exit::UsageError;
 use crate::toml_options;
@@ -27,6 +27,9 @@ pub fn expand(given: &[OsString]) -> Result<Option<Vec<OsString>>, UsageError> {
     let Some(name) = named(after) else {
         return Ok(None);
     };
+    if name == LIST {
+        return Ok(None);
+    }
     let profile = load(&name)?;
     let wrong = |why: String| UsageError(format!("{OPTION} {name}: {why}"));
     // Elsewhere such a word is the value of an option: a label.
@@ -48,13 +51,14 @@ pub fn expand(given: &[OsString]) -> Result<Option<Vec<OsString>>, UsageError> {
             expanded.push(argument(&option));
         }
     }
+    expanded.extend(taken(&profile).iter().map(argument));
     expanded.extend(after.iter().skip(probe.iter().len()).cloned());
     expanded.extend_from_slice(&given[own..]);
     Ok(Some(expanded))
 }
 
 /// The value of `--profile`.
-fn named(args: &[OsString]) -> Option<String> {
+pub(super) fn named(args: &[OsString]) -> Option<String> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == OPTION {
@@ -72,13 +76,23 @@ fn named(args: &[OsString]) -> Option<String> {
 
 /// The options of the file, and the limit as a condition.
 fn settings(profile: &Profile) -> Vec<ProfileOption> {
-    let limit = ProfileOption {
-        name: "fail-above".into(),
-        value: Some(format!("{}ns", profile.limit.0)),
-        line: 0,
-    };
+    let limit = condition("fail-above", format!("{}ns", profile.limit.0));
     let own = profile.options.iter().cloned();
     own.chain(std::iter::once(limit)).collect()
+}
+
+/// The limit of the taken share as a condition. It holds beside the user's own conditions.
+fn taken(profile: &Profile) -> Option<ProfileOption> {
+    let percent = f64::from(profile.taken_ppm?) / 1e4;
+    Some(condition("fail-if", format!("stolen>{percent}%")))
+}
+
+fn condition(name: &str, value: String) -> ProfileOption {
+    ProfileOption {
+        name: name.into(),
+        value: Some(value),
+        line: 0,
+    }
 }
 
 fn argument(option: &ProfileOption) -> OsString {
@@ -152,6 +166,10 @@ mod tests {
             expanded("js record --label spin --profile trading").unwrap(),
             "js record spin --duration=60s --fail-above=10000ns --label spin --profile trading"
         );
+        assert_eq!(
+            expanded("js record --profile cloud-vm --fail-if max>1s").unwrap(),
+            "js record spin --duration=60s --fail-above=1000000ns --fail-if=stolen>1% --profile cloud-vm --fail-if max>1s"
+        );
         assert_eq!(expanded("js record -d 5s").unwrap(), "");
         assert_eq!(expanded("js attach -- record --profile x").unwrap(), "");
     }
@@ -164,7 +182,10 @@ mod tests {
             "{other}"
         );
         let unknown = expanded("js record --profile servo").unwrap_err();
-        assert!(unknown.contains("there are audio-48k-256, "), "{unknown}");
+        assert!(
+            unknown.contains("there are audio-RATE-FRAMES, "),
+            "{unknown}"
+        );
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("own.toml");
         for (option, says) in [

@@ -275,3 +275,238 @@ fn ctrl_c_keeps_what_was_measured() {
     assert!((1..50).contains(&counted), "{series:#}");
     assert_eq!(stored(runs.path()), iterations(&series).len());
 }
+
+#[test]
+fn a_busy_cpu_makes_it_wait_in_vain_and_that_is_marked() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let thief = Thief::on(highest_cpu());
+    let args = [
+        "guard",
+        "--json",
+        "-n",
+        "1",
+        "--wait-quiet",
+        "600ms",
+        "--",
+        "true",
+    ];
+    let output = jitterscope(runs.path(), &args);
+    drop(thief);
+    let series = json(&output);
+    conforms("guard", &series);
+    let wait = &iterations(&series)[0]["wait"];
+    assert_eq!(wait["quiet"], false, "{series:#}");
+    assert!(wait["waited_ns"].as_u64().unwrap() >= 600_000_000, "{wait}");
+    assert!(wait["busy_fraction"].as_f64().unwrap() > 0.3, "{wait}");
+    let said = stderr(&output);
+    assert!(said.contains("waiting for quiet, 600 ms at most"), "{said}");
+    assert!(said.contains("for quiet in vain"), "{said}");
+}
+
+/// A file as pytest-benchmark or hyperfine wrote it.
+fn written_by(tool: &str) -> String {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analyze/tests/fixtures");
+    let file = fixtures.join("benchmarks").join(format!("{tool}.json"));
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn benchmarks_of_a_tool_are_read_after_each_iteration_and_are_in_the_files() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let file = |name: &str| runs.path().join(name).to_str().unwrap().to_owned();
+    let (found, metrics, page) = (file("found.json"), file("b.json"), file("p.md"));
+    let results = format!("pytest-benchmark={found}");
+    // The third time, the tool writes nothing.
+    let script = format!(
+        "echo x >> {0}; [ $(wc -l < {0}) -ge 3 ] || cp {1} {found}",
+        file("marks"),
+        written_by("pytest")
+    );
+    let args = [
+        "guard",
+        "-q",
+        "--json",
+        "-n",
+        "5",
+        "--results",
+        &results,
+        "--bencher",
+        &metrics,
+        "--markdown",
+        &page,
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let output = jitterscope(runs.path(), &args);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("wrote no results"),
+        "{}",
+        stderr(&output)
+    );
+    let series = json(&output);
+    conforms("guard", &series);
+    assert_eq!(iterations(&series).len(), 3, "what was measured is kept");
+    assert_eq!(
+        iterations(&series)[2]["benchmarks"],
+        Value::Array(Vec::new())
+    );
+    let one = &series["benchmarks"][0];
+    assert_eq!(one["name"], "test_b.py::test_sum[10]", "{series:#}");
+    assert_eq!(
+        (&one["iterations"], &one["median_ns"]),
+        (&2.into(), &555.0.into())
+    );
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let file: Value = serde_json::from_str(&read(&metrics)).unwrap();
+    let latency = &file["guard/test_b.py::test_sum[10]"]["latency"];
+    assert_eq!(latency["value"].as_f64(), Some(555.0), "{file:#}");
+    assert!(read(&page).contains("| 555 ns |"), "{}", read(&page));
+    // It must not overwrite what the tool wrote.
+    let args = [
+        "guard",
+        "--results",
+        &results,
+        "--export-json",
+        &found,
+        "--",
+        "true",
+    ];
+    let same = jitterscope(runs.path(), &args);
+    assert_eq!(same.status.code(), Some(2), "{}", stderr(&same));
+}
+
+#[test]
+fn stored_times_are_compared_with_their_error() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let times = runs.path().join("times.json");
+    let times = times.to_str().unwrap();
+    let series = |options: &[&str]| {
+        let first = ["guard", "-q", "--json", "-n", "3"];
+        let command = ["--", "sleep", "0.05"];
+        json(&jitterscope(
+            runs.path(),
+            &[&first[..], options, &command].concat(),
+        ))
+    };
+    let first = series(&["--export-json", times]);
+    assert_eq!(first["baseline"], Value::Null);
+    // The file may be replaced by the new times.
+    let second = series(&["--baseline", times, "--export-json", times]);
+    conforms("guard", &second);
+    let change = &second["baseline"];
+    assert_eq!(change["command"], "sleep 0.05", "{second:#}");
+    assert_eq!(
+        (&change["by_guard"], &change["counted"]),
+        (&true.into(), &3.into())
+    );
+    assert_eq!(change["median_ns"], first["headline"]["median_ns"]);
+    let bound = |name: &str| change["change"][name].as_f64().unwrap();
+    let middle = change["change_fraction"].as_f64().unwrap();
+    assert!(
+        bound("low") <= middle && middle <= bound("high"),
+        "{change}"
+    );
+    let hyperfines = written_by("hyperfine");
+    let args = ["guard", "-q", "--baseline", &hyperfines, "--", "true"];
+    let output = jitterscope(runs.path(), &args);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("none of its 4 commands"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_real_hyperfine_and_pytest_benchmark_are_read() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let runs = tempfile::tempdir().unwrap();
+    let series = |tool: &str, command: &[&str]| {
+        let results = format!("{tool}={}/found.json", runs.path().display());
+        let first = [
+            "guard",
+            "-q",
+            "--json",
+            "-n",
+            "2",
+            "--results",
+            &results,
+            "--",
+        ];
+        let output = jitterscope(runs.path(), &[&first[..], command].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let series = json(&output);
+        conforms("guard", &series);
+        series
+    };
+    let found = runs.path().join("found.json");
+    let found = found.to_str().unwrap();
+    if Command::new("hyperfine").arg("--version").output().is_ok() {
+        let options = ["hyperfine", "-N", "-r", "3", "--export-json", found];
+        let series = series(
+            "hyperfine",
+            &[&options[..], &["sleep 0.01", "sleep 0.02"]].concat(),
+        );
+        let one = &series["benchmarks"][1];
+        assert_eq!(
+            (&one["name"], &one["iterations"]),
+            (&"sleep 0.02".into(), &2.into())
+        );
+        assert!(one["min_ns"].as_f64().unwrap() > 20e6, "{one}");
+        assert_eq!(iterations(&series)[0]["benchmarks"][0]["samples"], 3);
+    } else {
+        jitterscope_testing::skip("hyperfine is not installed (apt-get install hyperfine)");
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let packages = ["pytest==8.4.2", "pytest-benchmark==5.2.3"];
+    let Some(folder) = jitterscope_testing::python(target, &packages) else {
+        return;
+    };
+    let test = runs.path().join("test_it.py");
+    std::fs::write(
+        &test,
+        "def test_it(benchmark):\n    benchmark(lambda: sum(range(1000)))\n",
+    )
+    .unwrap();
+    let python = folder.join("bin/python");
+    let written = format!("--benchmark-json={found}");
+    let command = [
+        python.to_str().unwrap(),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--benchmark-max-time=0.05",
+        &written,
+        test.to_str().unwrap(),
+    ];
+    let series = series("pytest-benchmark", &command);
+    let one = &series["benchmarks"][0];
+    assert!(
+        one["name"]
+            .as_str()
+            .unwrap()
+            .ends_with("test_it.py::test_it"),
+        "{one}"
+    );
+    assert!(one["median_ns"].as_f64().unwrap() > 100.0, "{one}");
+}

@@ -1,5 +1,6 @@
 //! `record pipeline` and `journal` on this machine, as users run them.
 
+use crate::schema_check::conforms;
 use jitterscope_testing::{Tmpfs, turn};
 use serde_json::Value;
 use std::fs;
@@ -222,6 +223,7 @@ fn the_journal_is_read_back_and_damage_is_reported() {
         dir.path(),
         &["journal", own_text, "--json", "--limit", "2"],
     ));
+    conforms("journal", &document);
     assert_eq!(
         (
             &document["summary"]["records"],
@@ -255,6 +257,7 @@ fn the_journal_is_read_back_and_damage_is_reported() {
     fs::write(&own, &bytes[..32 * 100 + 5]).unwrap();
     let cut = run(dir.path(), &["journal", own_text, "--json"]);
     assert_eq!(cut.status.code(), Some(1));
+    conforms("journal", &json(&cut));
     assert_eq!(
         (
             &json(&cut)["summary"]["records"],

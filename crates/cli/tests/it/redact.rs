@@ -68,6 +68,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
             cpu_model: mark("processor"),
             cmdline: mark("boot"),
             hypervisor: Some(mark("hypervisor")),
+            boot_id: Some(mark("boot-id")),
             ..HostFacts::default()
         },
         clock: ClockKind::MonotonicRaw,
@@ -109,6 +110,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         interrupted: false,
         killed: false,
         moment: None,
+        profile: None,
         imported: None,
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),

@@ -283,3 +283,19 @@ fn a_plan_of_many_changes_fits_one_screen() {
         "{text}"
     );
 }
+
+#[test]
+fn interrupts_of_this_machine_are_printed_as_described() {
+    // The timer interrupt of some CPU rises in this time.
+    let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
+        .args(["tune", "interrupts", "--json", "--cpus", "all", "--for", "2s"])
+        .output()
+        .unwrap();
+    let found = json("tune-interrupts", &output);
+    let rose = found["rose"].as_array().unwrap();
+    assert!(!rose.is_empty(), "{found}");
+    for line in rose {
+        let cpus = line["cpus"].as_array().unwrap();
+        assert!(cpus.iter().any(|of| of["after"].as_u64() > of["before"].as_u64()));
+    }
+}

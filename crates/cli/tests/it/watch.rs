@@ -296,6 +296,8 @@ fn a_moment_is_saved_by_a_condition_by_the_application_by_a_signal_and_by_a_pers
     );
     let none = jitterscope(&runs, &["watch", "status"]);
     assert_eq!(none.status.code(), Some(1), "{}", stderr(&none));
+    let advice = "no watch runs; start one: jitterscope watch --save-if 'max>200us'";
+    assert!(stderr(&none).contains(advice), "{}", stderr(&none));
 }
 
 #[test]

@@ -158,6 +158,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         interrupted: false,
         killed: false,
         moment: None,
+        profile: None,
         imported: None,
         warnings: Vec::new(),
     }

@@ -54,6 +54,17 @@ impl CpuTimes {
             settings.put_each(name, shares);
         }
     }
+
+    /// The CPU of these with the least idle time from here until `end`, and the share of that time in which it was not
+    /// idle, taken by the hypervisor included. `None` if the counters of none of them rose.
+    #[must_use]
+    pub fn busiest_until(&self, end: &CpuTimes, among: &CpuSet) -> Option<(CpuId, f64)> {
+        let shares = among.iter().filter_map(|cpu| {
+            let [busy, _, steal] = shares_between(self.cpus.get(&cpu)?, end.cpus.get(&cpu)?)?;
+            Some((cpu, busy + steal))
+        });
+        shares.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
 }
 
 /// The shares of time that was busy (neither idle, nor waiting for a disk, nor taken by the hypervisor), in interrupts
@@ -121,6 +132,19 @@ mod tests {
             let expected = MachineEntry::new(Scalar::Share(share)).on(cpu);
             assert_eq!(found.get(name), [expected], "{name}");
         }
+    }
+
+    #[test]
+    fn the_busiest_of_some_cpus_is_found_with_what_the_hypervisor_took() {
+        let before = times("cpu0 0 0 0 0\ncpu1 0 0 0 0\ncpu2 0 0 0 0\ncpu3 5 0 0 5\n");
+        let after = times(
+            "cpu0 10 0 0 80 10 0 0 0\ncpu1 0 0 0 75 0 0 0 25\ncpu2 100 0 0 0\ncpu3 5 0 0 5\n",
+        );
+        let among = |cpus: &str| before.busiest_until(&after, &cpus.parse().unwrap());
+        assert_eq!(among("0-1"), Some((CpuId(1), 0.25)));
+        assert_eq!(among("0"), Some((CpuId(0), 0.1)));
+        assert_eq!(among("0-3"), Some((CpuId(2), 1.0)));
+        assert_eq!((among("3"), among("7")), (None, None));
     }
 
     #[test]

@@ -398,6 +398,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             interrupted: false,
             killed: false,
             moment: None,
+            profile: self.run.profile.clone(),
             imported: None,
             warnings: Vec::new(),
         }
@@ -550,6 +551,7 @@ mod tests {
             label: "test".into(),
             runs_dir: runs.path().to_owned(),
             command_line: Vec::new(),
+            profile: None,
         };
         let home = HousekeepingAffinity::leave(&CpuSet::new(), None).unwrap();
         let (stop, topology) = (AtomicBool::new(false), Topology::read(&machine));

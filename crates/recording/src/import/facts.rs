@@ -41,6 +41,8 @@ pub(super) struct Facts {
     imported: Imported,
     /// Events whose formats cannot be read, each as `system:event`.
     unreadable: Vec<String>,
+    /// CPUs with other records, but without switches.
+    unswitched: CpuSet,
     symbols: SourceReport,
     trace_limit: u64,
 }
@@ -115,6 +117,7 @@ impl Facts {
                 unread_records: 0,
             },
             unreadable,
+            unswitched: plan.unswitched(opened),
             symbols: match symbols {
                 Ok(_) => SourceReport::available("symbols"),
                 Err(error) => error.report(),
@@ -216,6 +219,7 @@ impl Facts {
             interrupted: false,
             killed: false,
             moment: None,
+            profile: None,
             imported: Some(Imported {
                 unread_records,
                 ..self.imported.clone()
@@ -247,6 +251,15 @@ impl Facts {
                 report.problems.push(SourceProblem::EventsLost { lost });
                 report.losses.push(SourceLoss::NearLostEvents);
             }
+        }
+        if !self.unswitched.is_empty() {
+            reports[0].status = SourceStatus::Degraded;
+            reports[0]
+                .problems
+                .push(SourceProblem::CpusWithoutSwitches {
+                    cpus: self.unswitched.clone(),
+                });
+            reports[0].losses.push(SourceLoss::Switches);
         }
         if !self.unreadable.is_empty() {
             reports[0].status = SourceStatus::Degraded;

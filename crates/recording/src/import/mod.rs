@@ -10,6 +10,7 @@ mod opened;
 mod pages;
 mod settings;
 mod shares;
+mod switched;
 mod victims;
 
 pub use error::ImportError;

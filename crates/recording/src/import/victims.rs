@@ -5,6 +5,7 @@ use super::opened::Opened;
 use super::pages::FilePages;
 use super::settings::{ImportSettings, Victim};
 use super::shares::{FileShares, offers};
+use super::switched::switched;
 use crate::passive::{Owners, of_watch};
 use crate::threads::{JOIN_WITHIN, MOST_OF_NAME, MOST_THREADS};
 use jitterscope_attribute::{
@@ -78,7 +79,10 @@ pub(super) fn plan<R: ReadAt>(
             })
         }
         Some(victim @ (Victim::Process(_) | Victim::Named(_))) => Ok(Plan::Threads {
-            settings: following(opened, settings),
+            settings: FollowerSettings {
+                switches: switched(opened, context, stop)?,
+                ..following(opened, settings)
+            },
             first: match victim {
                 Victim::Process(pid) => Some(thread(opened, *pid)),
                 _ => None,
@@ -121,6 +125,7 @@ fn following<R: ReadAt>(opened: &Opened<R>, settings: &ImportSettings) -> Follow
         user: None,
         virtual_machine: settings.virtual_machine,
         stacks: false,
+        switches: None,
     }
 }
 
@@ -235,6 +240,16 @@ impl Plan {
             Plan::Threads { .. } => None,
             Plan::Cpus { settings, .. } => Some(&settings.cpus),
         }
+    }
+
+    /// CPUs of which the file has other records, but no switches: where followed threads cannot be observed.
+    pub(super) fn unswitched<R: ReadAt>(&self, opened: &Opened<R>) -> CpuSet {
+        let Plan::Threads { settings, .. } = self else {
+            return CpuSet::new();
+        };
+        let all: CpuSet = opened.streams.iter().map(|stream| stream.cpu).collect();
+        let switched = settings.switches.as_ref();
+        switched.map_or_else(CpuSet::new, |switched| all.difference(switched))
     }
 
     /// The id by which threads were chosen.
@@ -353,6 +368,11 @@ impl Plan {
         }
         let seen = |of: &ThreadAccount| of.running_ns + of.waiting_ns + of.blocked_ns > Nanos::ZERO;
         let there = match self {
+            // A thread that only CPUs without switches had is in the file, but all its time is unknown.
+            Plan::Threads { settings, .. } if settings.switches.is_some() => {
+                let named = |of: &ThreadAccount| !of.comm.is_empty();
+                results.threads.iter().any(|of| seen(of) || named(of))
+            }
             Plan::Threads { .. } => results.threads.iter().any(seen),
             Plan::Cpus { .. } => results.passive.iter().any(|cpu| cpu.thread_count > 0),
         };

@@ -41,6 +41,7 @@ impl Tracing {
             most_threads: 3,
             virtual_machine,
             stacks: false,
+            switches: None,
         };
         Tracing {
             follow: Follow::new(events, settings),

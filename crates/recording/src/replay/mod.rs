@@ -30,6 +30,26 @@ pub enum ReplayError {
         "this run has no kernel events: it was recorded with --no-trace, or where tracefs could not be used"
     )]
     NoTrace,
+    /// Its raw trace was given up or not wanted.
+    #[error(
+        "the raw trace of this run was not kept: it was to be at most {} KiB (--trace-limit), and it is given up when the \
+         disk is nearly full. To keep it, record with a larger --trace-limit and room on the disk",
+        limit >> 10
+    )]
+    TraceNotKept {
+        /// The limit in force, bytes.
+        limit: u64,
+    },
+    /// Somebody removed its raw trace.
+    #[error(
+        "the raw trace of this run ({} KiB) was kept, but is no longer in its folder. To have it next time, keep the \
+         folder 'trace' of the run",
+        bytes.div_ceil(1 << 10)
+    )]
+    TraceRemoved {
+        /// Its size, bytes.
+        bytes: u64,
+    },
     /// The receiver of the stalls accepts no more.
     #[error(transparent)]
     Taken(#[from] SinkError),
@@ -75,7 +95,7 @@ pub type EachStall<'a> = &'a mut dyn FnMut(&Stall, Option<Attribution>);
 /// # Errors
 /// There is no raw trace, it lacks the recorder's setup steps, or it cannot be read.
 pub fn replay(run: &RunReader, each: EachStall<'_>) -> Result<Replayed, ReplayError> {
-    let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
+    let context = context(run)?;
     if context.setup.is_empty() {
         return Err(ReplayError::NoSetup);
     }
@@ -85,4 +105,17 @@ pub fn replay(run: &RunReader, each: EachStall<'_>) -> Result<Replayed, ReplayEr
         Some(ProbeKind::Passive) => passive::passive(run, &context, each),
         _ => probes::probes(run, &context, each),
     }
+}
+
+/// What decodes the raw trace of a run.
+fn context(run: &RunReader) -> Result<TraceContext, ReplayError> {
+    let manifest = run.manifest();
+    let missing = || match (manifest.attributed, &manifest.trace) {
+        (false, _) => ReplayError::NoTrace,
+        (true, trace) if trace.bytes == 0 => ReplayError::TraceNotKept {
+            limit: trace.limit_bytes,
+        },
+        (true, trace) => ReplayError::TraceRemoved { bytes: trace.bytes },
+    };
+    run.trace_context()?.ok_or_else(missing)
 }

@@ -113,6 +113,7 @@ fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings 
             user,
             most_threads,
             stacks,
+            switches,
         } => Some(FollowerSettings {
             rate,
             join_within: *join_within,
@@ -124,6 +125,7 @@ fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings 
             most_threads: usize::try_from(*most_threads).unwrap_or(usize::MAX),
             virtual_machine,
             stacks: *stacks,
+            switches: switches.clone(),
         }),
         _ => None,
     });
@@ -138,6 +140,7 @@ fn settings(context: &TraceContext, manifest: &RunManifest) -> FollowerSettings 
         most_threads: 0,
         virtual_machine,
         stacks: false,
+        switches: None,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Stalls of a stored run, frame by frame.
 
-use super::ReplayError;
+use super::{ReplayError, context};
 use crate::kept_names::StoredNames;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls};
 use jitterscope_model::{
@@ -20,7 +20,7 @@ const TOGETHER: Nanos = Nanos(3_000_000_000);
 /// # Errors
 /// There is no raw trace of it, or it cannot be read.
 pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>, ReplayError> {
-    let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
+    let context = context(run)?;
     let frames = Frames {
         manifest: run.manifest(),
         names: StoredNames::new(&context),
@@ -48,7 +48,7 @@ fn timelines(
     stalls: &[Stall],
     together: Nanos,
 ) -> Result<Vec<(usize, Vec<TimelineRow>)>, ReplayError> {
-    let context: TraceContext = run.trace_context()?.ok_or(ReplayError::NoTrace)?;
+    let context = context(run)?;
     let frames = Frames {
         manifest: run.manifest(),
         names: StoredNames::new(&context),

@@ -346,6 +346,7 @@ fn follower_settings(
         most_threads: most_threads(settings),
         virtual_machine,
         stacks: false,
+        switches: None,
     }
 }
 

@@ -349,5 +349,6 @@ pub(crate) fn kept(settings: &FollowerSettings) -> Setup {
         user: settings.user,
         most_threads: settings.most_threads as u64,
         stacks: settings.stacks,
+        switches: settings.switches.clone(),
     }
 }

@@ -36,6 +36,12 @@ pub struct HourSums {
     /// Stalls, and their time in nanoseconds.
     pub stalls: u64,
     pub stalled_ns: u64,
+    /// The longest stall, nanoseconds; 0 without stalls, and in hours of older versions.
+    #[serde(default)]
+    pub longest_ns: u64,
+    /// The measured time, summed over CPUs, nanoseconds; 0 in hours of older versions.
+    #[serde(default)]
+    pub measured_ns: u64,
     pub culprits: Vec<HourCulprit>,
 }
 
@@ -53,6 +59,8 @@ pub struct HourCulprit {
 struct Hour {
     stalls: u64,
     stalled_ns: u64,
+    longest_ns: u64,
+    measured_ns: u64,
     /// By kind and name; and how many names there are.
     culprits: BTreeMap<String, BTreeMap<String, u64>>,
     named: usize,
@@ -62,6 +70,7 @@ impl Hour {
     fn add(&mut self, length_ns: u64, attribution: Option<&Attribution>) {
         self.stalls += 1;
         self.stalled_ns = self.stalled_ns.saturating_add(length_ns);
+        self.longest_ns = self.longest_ns.max(length_ns);
         for part in attribution.iter().flat_map(|of| &of.parts) {
             let subject = &part.culprit.subject;
             self.take(subject.kind_word(), &subject.name(), part.net.0);
@@ -113,6 +122,8 @@ impl Hour {
             hour,
             stalls: self.stalls,
             stalled_ns: self.stalled_ns,
+            longest_ns: self.longest_ns,
+            measured_ns: self.measured_ns,
             culprits,
         }
     }
@@ -121,6 +132,8 @@ impl Hour {
         let mut hour = Hour {
             stalls: sums.stalls,
             stalled_ns: sums.stalled_ns,
+            longest_ns: sums.longest_ns,
+            measured_ns: sums.measured_ns,
             ..Hour::default()
         };
         for of in sums.culprits {
@@ -203,16 +216,23 @@ impl Sink for HourlySums {
             return Ok(());
         };
         for row in batch {
-            if let Row::Stall(stall, attribution) = row {
-                self.sums.add(rate.nanos(stall.length()).0, *attribution);
-                self.changed = true;
+            match row {
+                Row::Stall(stall, attribution) => {
+                    self.sums.add(rate.nanos(stall.length()).0, *attribution);
+                }
+                Row::Interval(row, _) => {
+                    let measured = rate.nanos(row.end.since(row.start)).0;
+                    self.sums.measured_ns = self.sums.measured_ns.saturating_add(measured);
+                }
+                _ => continue,
             }
+            self.changed = true;
         }
         Ok(())
     }
 
     fn takes(&self, row: &Row<'_>) -> bool {
-        matches!(row, Row::Stall(..))
+        matches!(row, Row::Stall(..) | Row::Interval(..))
     }
 
     fn tick(&mut self) -> Result<u64, SinkError> {
@@ -287,6 +307,7 @@ mod tests {
         hour.take("irq", "small", 7);
         // However late it comes.
         hour.take("thread", "t999", 5);
+        (hour.longest_ns, hour.measured_ns) = (9, 11);
         let sums = hour.sums(3);
         assert_eq!(sums.culprits.len(), MOST_CULPRITS + 2);
         assert_eq!(sums.culprits[0].name, "t999");

@@ -363,6 +363,7 @@ fn result(
 fn in_words(result: &GateResult) -> String {
     let value = match &result.value {
         Some(GateValue::Time(time)) => format!(" ({time})"),
+        Some(GateValue::Longest(worst)) => format!(" ({})", worst.longest_ns),
         Some(GateValue::Share(share)) => format!(" ({:.3}%)", share * 100.0),
         Some(GateValue::PerSec(rate)) => format!(" ({rate:.1}/s)"),
         _ => String::new(),

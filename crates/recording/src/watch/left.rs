@@ -2,7 +2,7 @@
 
 use super::cut::{CutError, Destination, Window, cut};
 use super::history::{HISTORIES, History, Noted, PENDING};
-use jitterscope_platform::{AccessError, HeldDir, Machine, Owner, owner_of};
+use jitterscope_platform::{AccessError, HeldDir, Machine, Owner, boot_id, owner_of};
 use jitterscope_store::{RunReader, StoreError, list_own, partials, size_on_disk};
 use std::path::{Path, PathBuf};
 
@@ -97,12 +97,6 @@ fn end(machine: &Machine, runs: &Path, left: &LeftHistory) -> Result<Option<Path
     history.forget_note();
     history.clear();
     Ok(saved)
-}
-
-/// The boot of the machine.
-pub(super) fn boot_id(machine: &Machine) -> String {
-    let id = machine.read("/proc/sys/kernel/random/boot_id");
-    id.unwrap_or_default().trim().to_owned()
 }
 
 /// Saves what a killed watch was about to save.

@@ -75,6 +75,7 @@ fn charges_are_recorded_once_switches_are_missing() {
             label: "CHARGES".into(),
             runs_dir: dir.path().to_path_buf(),
             command_line: vec!["test".into()],
+            profile: None,
             tuning: None,
             writer: WriterThread::default(),
         },

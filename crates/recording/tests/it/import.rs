@@ -1,7 +1,7 @@
 //! Imports of files. A stored run that is exported and imported again has the same verdicts.
 
 use jitterscope_export::{Destination, export_run};
-use jitterscope_model::{Attribution, CpuId, Stall, Warning};
+use jitterscope_model::{Attribution, CpuId, SourceProblem, Stall, Warning};
 use jitterscope_recording::{
     ImportError, ImportSettings, Owners, Victim, import, replay, stall_timelines,
 };
@@ -299,4 +299,64 @@ fn a_truncated_file_yields_its_intact_part_and_says_so() {
     );
     let events = |run: &RunReader| run.manifest().events_in_gaps.events;
     assert!(events(&cut) > events(&whole) / 2 && events(&cut) <= events(&whole));
+}
+
+/// The CPUs of which a file has records, but no switches, by its import.
+fn unswitched(run: &RunReader) -> Option<String> {
+    let problems = run.manifest().sources.iter().flat_map(|of| &of.problems);
+    let mut cpus = problems.filter_map(|problem| match problem {
+        SourceProblem::CpusWithoutSwitches { cpus } => Some(cpus.to_string()),
+        _ => None,
+    });
+    cpus.next()
+}
+
+#[test]
+fn nobody_is_said_to_run_on_a_cpu_whose_switches_the_file_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    // A run that measured CPU 1 alone: of CPU 0 it has what concerned CPU 1, such as wake-ups.
+    let file = exported(&fixture("spin"), dir.path());
+    for (name, at_least) in [("python3", 389_000_000), ("lto cgu.0", 200_000_000)] {
+        let victim = Some(Victim::Named(name.into()));
+        let run = imported(&settings(&file, dir.path(), victim)).unwrap();
+        let manifest = run.manifest();
+        for of in &manifest.threads {
+            let only: Vec<u32> = of.cpus.iter().map(|share| share.cpu.0).collect();
+            assert!(only.iter().all(|cpu| *cpu == 1), "{of:?}");
+        }
+        let unknown = manifest.threads.iter().map(|of| of.unknown_ns.0).max();
+        assert!(unknown > Some(at_least), "{:?}", manifest.threads);
+        assert_eq!(unswitched(&run).as_deref(), Some("0"));
+        let of_cpu_0 = |warning: &Warning| matches!(warning, Warning::UnrecordedSwitches { cpus, .. } if cpus.contains(CpuId(0)));
+        assert!(!manifest.warnings.iter().any(of_cpu_0));
+        // A replay takes the same steps.
+        let replayed = replay(&run, &mut |_, _| {}).unwrap();
+        assert_eq!(replayed.threads.as_ref(), Some(&manifest.threads));
+    }
+}
+
+#[test]
+fn switches_of_a_cpu_count_whatever_the_buffer_in_which_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = fixture("attach");
+    let name = run.manifest().threads[0].comm.clone();
+    let file = exported(&run, dir.path());
+    let named = Some(Victim::Named(name));
+    let direct = imported(&settings(&file, dir.path(), named.clone())).unwrap();
+    assert_eq!(unswitched(&direct), None);
+    // An import that watches CPU 1 makes the others senders.
+    let victim = Victim::Cpus {
+        cpus: [CpuId(1)].into_iter().collect(),
+        owners: Owners::Largest,
+    };
+    let watched = imported(&settings(&file, dir.path(), Some(victim))).unwrap();
+    assert_eq!(unswitched(&watched), None);
+    let file = exported(&watched, dir.path());
+    let again = imported(&settings(&file, dir.path(), named)).unwrap();
+    assert_eq!(unswitched(&again), None);
+    let cpus = |run: &RunReader| {
+        let all = run.manifest().threads.iter().flat_map(|of| &of.cpus);
+        all.map(|share| share.cpu).max()
+    };
+    assert_eq!(cpus(&again), cpus(&direct));
 }

@@ -8,6 +8,7 @@ mod pipeline;
 mod real;
 mod replay;
 mod tampering;
+mod trace_gone;
 mod verdicts;
 mod wakeup_and_live;
 mod writer;

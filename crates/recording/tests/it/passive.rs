@@ -55,6 +55,7 @@ fn settings(runs: &Path, owners: Owners) -> PassiveRecordSettings {
             label: "PASSIVE".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],
+            profile: None,
         },
         cpus: measured(),
         owners,

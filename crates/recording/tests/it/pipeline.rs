@@ -27,6 +27,7 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
             label: "PIPE".into(),
             runs_dir: dir.join("runs"),
             command_line: vec!["test".into()],
+            profile: None,
         },
         record_length: 64,
         input: InputChoice::Made {

@@ -24,6 +24,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
             label: "TEST".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],
+            profile: None,
         },
         cpus,
         wakeup: None,

@@ -33,6 +33,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
             label: "WAKE".into(),
             runs_dir: runs_dir.to_path_buf(),
             command_line: vec!["test".into()],
+            profile: None,
         },
         cpus: CpuChoice {
             cpus: cpus(),

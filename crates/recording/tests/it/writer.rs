@@ -50,6 +50,7 @@ fn run_settings(runs: &Path, writer: WriterThread) -> RunSettings {
         label: "WRITER".into(),
         runs_dir: runs.to_path_buf(),
         command_line: vec!["test".into()],
+        profile: None,
     }
 }
 

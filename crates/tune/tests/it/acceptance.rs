@@ -133,6 +133,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
             label: label.into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["test".into()],
+            profile: None,
         },
         cpus: CpuChoice {
             cpus: cpus.clone(),

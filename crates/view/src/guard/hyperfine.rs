@@ -1,19 +1,77 @@
-//! hyperfine's format of `--export-json`: times in seconds.
+//! hyperfine's format of `--export-json`: times in seconds, for readers of version 1 and of version 2.
 
 use super::json::{IterationWithWords, iterations};
-use jitterscope_analyze::guard::Series;
+use jitterscope_analyze::guard::{Iteration, Series};
 use jitterscope_model::Nanos;
 use serde::Serialize;
 
 #[derive(Serialize)]
 struct File<'a> {
+    schema_version: u32,
+    primary_metric: &'static str,
     results: [Benchmark<'a>; 1],
+}
+
+/// A value of version 2.
+#[derive(Serialize)]
+struct Seconds {
+    value: f64,
+    unit: &'static str,
+}
+
+impl Seconds {
+    fn of(time: Nanos) -> Seconds {
+        Seconds {
+            value: time.as_secs_f64(),
+            unit: "second",
+        }
+    }
+}
+
+/// An iteration for version 2.
+#[derive(Serialize)]
+struct Measurement {
+    time_wall_clock: Seconds,
+    time_cpu: Seconds,
+    time_user: Seconds,
+    time_system: Seconds,
+    exit_code: Option<u8>,
+}
+
+impl Measurement {
+    fn of(one: &Iteration) -> Measurement {
+        Measurement {
+            time_wall_clock: Seconds::of(one.time),
+            time_cpu: Seconds::of(one.made.user + one.made.system),
+            time_user: Seconds::of(one.made.user),
+            time_system: Seconds::of(one.made.system),
+            exit_code: one.made.exit_code,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    time_wall_clock: Statistics,
+}
+
+#[derive(Serialize)]
+struct Statistics {
+    unit: &'static str,
+    count: usize,
+    mean: f64,
+    stddev: Option<f64>,
+    median: f64,
+    min: f64,
+    max: f64,
 }
 
 /// hyperfine's fields, and one of our own, which its readers skip.
 #[derive(Serialize)]
 struct Benchmark<'a> {
     command: String,
+    summary: Summary,
+    measurements: Vec<Measurement>,
     mean: f64,
     stddev: Option<f64>,
     median: f64,
@@ -49,11 +107,25 @@ pub fn hyperfine(series: &Series, command: String) -> Result<Option<String>, ser
     };
     let whole = || series.iterations.iter().filter(|one| one.is_whole());
     let average = |sum: Nanos| sum.as_secs_f64() / headline.counted as f64;
+    let stddev = headline.deviation.map(Nanos::as_secs_f64);
+    let time_wall_clock = Statistics {
+        unit: "second",
+        count: headline.counted,
+        mean: mean.as_secs_f64(),
+        stddev,
+        median: median.as_secs_f64(),
+        min: min.as_secs_f64(),
+        max: max.as_secs_f64(),
+    };
     let file = File {
+        schema_version: 2,
+        primary_metric: "time_wall_clock",
         results: [Benchmark {
             command,
+            summary: Summary { time_wall_clock },
+            measurements: whole().map(Measurement::of).collect(),
             mean: mean.as_secs_f64(),
-            stddev: headline.deviation.map(Nanos::as_secs_f64),
+            stddev,
             median: median.as_secs_f64(),
             user: average(whole().map(|one| one.made.user).sum()),
             system: average(whole().map(|one| one.made.system).sum()),

@@ -2,7 +2,10 @@
 
 use super::words;
 use crate::json::Worded;
-use jitterscope_analyze::guard::{Contamination, Headline, Iteration, Series, Thief, Unsure};
+use jitterscope_analyze::guard::results::BenchmarkSummary;
+use jitterscope_analyze::guard::{
+    BaselineChange, Contamination, Headline, Iteration, Series, Thief, Unsure,
+};
 use jitterscope_model::{Nanos, SCHEMA_VERSION};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,6 +20,10 @@ struct SeriesWithWords<'a> {
     /// The outcome of the whole series.
     outcome: Contamination,
     headline: Headline,
+    /// The change from the stored times; null if none were named.
+    baseline: Option<BaselineChange>,
+    /// The benchmarks of the tool within the command, over all iterations; empty if none was named.
+    benchmarks: Vec<BenchmarkSummary>,
     iterations: Vec<IterationWithWords<'a>>,
 }
 
@@ -78,6 +85,8 @@ pub fn json(series: &Series) -> impl Serialize + JsonSchema {
         series,
         outcome: series.outcome(),
         headline: series.headline(),
+        baseline: series.change(),
+        benchmarks: series.benchmarks(),
         iterations: iterations(series),
     }
 }

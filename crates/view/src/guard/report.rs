@@ -1,6 +1,6 @@
 //! The report of a series: its headline, a row of each iteration, and what to do next.
 
-use super::words;
+use super::{benchmarks, words};
 use crate::number::percent_cell;
 use crate::report::{Cell, Column, Report, Row, Table};
 use crate::style::{Style, Tone, fit};
@@ -45,6 +45,8 @@ fn report(series: &Series) -> Report {
     report.sentence(tone, words::disturbed(series, &headline));
     let more = [
         (Some(Tone::Warning), words::ended(series)),
+        (None, words::waits(series)),
+        (None, benchmarks::change(series)),
         (None, words::disturbed_by_us(series)),
         (Some(Tone::Dim), words::own(series)),
     ];
@@ -55,6 +57,10 @@ fn report(series: &Series) -> Report {
     }
     if !series.iterations.is_empty() {
         report.table(table(series));
+    }
+    if let Some((tool, table)) = series.tool.zip(benchmarks::table(series)) {
+        report.table(table);
+        report.sentence(Tone::Dim, benchmarks::note(tool));
     }
     let unsure = series.iterations.iter().enumerate();
     let unsure = unsure.filter(|(_, one)| !one.unsure.is_empty());
@@ -71,21 +77,25 @@ fn report(series: &Series) -> Report {
 }
 
 fn table(series: &Series) -> Table {
-    let mut rows: Vec<Row> = series.iterations.iter().enumerate().map(row).collect();
+    let waits = series.iterations.iter().any(|one| one.made.wait.is_some());
+    let rows = series.iterations.iter().enumerate();
+    let mut rows: Vec<Row> = rows.map(|(at, one)| row(at, one, waits)).collect();
     for (rank, at) in by_weight(series).into_iter().enumerate() {
         rows[at].rank = rank;
     }
+    let mut columns = vec![Column::number("#")];
+    columns.extend(waits.then(|| Column::number("wait")));
+    columns.extend([
+        Column::number("time"),
+        Column::number("lost"),
+        Column::number("share"),
+        Column::text("verdict"),
+        Column::text("most to"),
+        Column::text("run"),
+    ]);
     Table {
         title: "Iterations".into(),
-        columns: vec![
-            Column::number("#"),
-            Column::number("time"),
-            Column::number("lost"),
-            Column::number("share"),
-            Column::text("verdict"),
-            Column::text("most to"),
-            Column::text("run"),
-        ],
+        columns,
         rows,
         aside: "which --full shows",
         ..Table::default()
@@ -111,7 +121,7 @@ fn by_weight(series: &Series) -> Vec<usize> {
     numbers
 }
 
-fn row((at, iteration): (usize, &Iteration)) -> Row {
+fn row(at: usize, iteration: &Iteration, waits: bool) -> Row {
     let tone = match iteration.contamination {
         Contamination::Clean => None,
         Contamination::Contaminated => Some(Tone::Bad),
@@ -121,13 +131,15 @@ fn row((at, iteration): (usize, &Iteration)) -> Row {
         true => iteration.time.to_string(),
         false => "ended".into(),
     };
-    Row::from([
-        words::number(at, iteration).into(),
+    let mut cells: Vec<Cell> = vec![words::number(at, iteration).into()];
+    cells.extend(waits.then(|| words::wait(iteration).into()));
+    cells.extend([
         time.into(),
         iteration.stolen.lost().to_string().into(),
         percent_cell(iteration.stolen.share()).into(),
         Cell::toned(words::verdict(iteration), tone),
         words::culprit_name(iteration).into(),
         iteration.run.as_str().into(),
-    ])
+    ]);
+    Row::from(cells)
 }

@@ -2,8 +2,13 @@
 
 use super::*;
 use crate::style::Style;
-use jitterscope_analyze::guard::{Contamination, Iteration, Made, Series, Stolen, Thief, Unsure};
-use jitterscope_model::{Nanos, Subject, Task};
+use jitterscope_analyze::guard::results::{
+    BenchmarkTool, HyperfineTimes, hyperfine as hyperfine_benchmarks,
+};
+use jitterscope_analyze::guard::{
+    Baseline, Contamination, Iteration, Made, QuietWait, Series, Stolen, Thief, Unsure,
+};
+use jitterscope_model::{CpuId, Nanos, Subject, Task};
 use serde_json::{Value, json as value};
 
 fn iteration(time: u64, lost: u64, contamination: Contamination) -> Iteration {
@@ -37,6 +42,7 @@ fn iteration(time: u64, lost: u64, contamination: Contamination) -> Iteration {
         },
         contamination,
         unsure,
+        benchmarks: Vec::new(),
     }
 }
 
@@ -47,6 +53,8 @@ fn series(iterations: Vec<Iteration>) -> Series {
         planned: iterations.len(),
         retry: 0,
         limit: 0.01,
+        tool: None,
+        baseline: None,
         iterations,
         interrupted: false,
     }
@@ -89,6 +97,42 @@ Iteration 3: 3 records were lost (raise --trace-buffer).
 Times include the cost of following (docs/price.md): compare only guard's.
 Longest stall where most was lost: `jitterscope report abcdef --worst 1`
 "
+    );
+}
+
+#[test]
+fn waits_for_quiet_are_told_and_vain_ones_marked() {
+    let mut waited = mixed();
+    for (one, quiet) in waited.iterations.iter_mut().zip([true, false, true, false]) {
+        one.made.wait = Some(QuietWait {
+            waited: Nanos(600_000_000),
+            quiet,
+            busiest_cpu: CpuId(5),
+            busy_fraction: if quiet { 0.02 } else { 0.4 },
+        });
+    }
+    let screen = text(&waited, false);
+    let sentence = "It waited 2.40 s for quiet before 4 iterations; 2 (!) began in spite of busy CPUs: CPU 5 was busy \
+                    for 40.0 % of half a second.";
+    let joined = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains(sentence), "{screen}");
+    for row in ["1   600 ms   100 ms", "4+  600 ms!  120 ms"] {
+        assert!(screen.contains(row), "{screen}");
+    }
+    let said = line(&waited).unwrap();
+    assert!(said.ends_with(", after 600 ms for quiet in vain"), "{said}");
+    let file = serde_json::to_value(json(&waited)).unwrap();
+    assert_eq!(file["iterations"][1]["wait"]["quiet"], false);
+    assert_eq!(file["iterations"][1]["wait"]["waited_ns"], 600_000_000);
+    waited.iterations.truncate(1);
+    assert!(
+        text(&waited, false).contains("all began on"),
+        "{}",
+        text(&waited, false)
+    );
+    assert_eq!(
+        serde_json::to_value(json(&mixed())).unwrap()["iterations"][0]["wait"],
+        Value::Null
     );
 }
 
@@ -181,6 +225,16 @@ fn hyperfines_fields_are_seconds_and_ours_are_beside_them() {
         assert!((found - seconds).abs() < 1e-6, "{name}: {found}");
     }
     assert!((result["stddev"].as_f64().unwrap() - 0.0457).abs() < 1e-4);
+    // The same for readers of version 2.
+    assert_eq!(file["schema_version"], 2);
+    assert_eq!(
+        result["measurements"][1]["time_wall_clock"],
+        value!({"value": 0.2, "unit": "second"})
+    );
+    let summary = &result["summary"]["time_wall_clock"];
+    for name in ["mean", "median", "min", "max", "stddev"] {
+        assert_eq!(summary[name], result[name], "{name}");
+    }
     let ours = &result["jitterscope"];
     assert_eq!(ours["contaminated"], 1);
     assert_eq!(ours["iterations"][1]["contamination"], "contaminated");
@@ -205,6 +259,104 @@ fn bencher_gets_the_median_with_its_range_under_the_label() {
         }})
     );
     assert!(bencher(&series(vec![])).unwrap().is_none());
+}
+
+/// The mixed series, of a tool with two benchmarks.
+fn with_benchmarks() -> Series {
+    let mut series = mixed();
+    series.tool = Some(BenchmarkTool::Hyperfine);
+    for (nth, one) in series.iterations.iter_mut().enumerate() {
+        let (a, b) = (10.0 + nth as f64, 1e-3);
+        let of = |name: &str, s: f64| {
+            let (less, more) = (s / 2.0, s * 2.0);
+            format!(r#"{{"command":"{name}","times":[{less},{s},{more}]}}"#)
+        };
+        let file = format!(r#"{{"results":[{},{}]}}"#, of("a|\\u001b b", a), of("b", b));
+        one.benchmarks = hyperfine_benchmarks(file.as_bytes()).unwrap();
+    }
+    series
+}
+
+#[test]
+fn benchmarks_of_a_tool_are_in_all_forms() {
+    let series = with_benchmarks();
+    let screen = text(&series, true);
+    for part in ["a|\\x1b b", "if clean", "those of hyperfine"] {
+        assert!(screen.contains(part), "{screen}");
+    }
+    let row = screen.lines().find(|line| line.starts_with("b ")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    let times = ["1.00", "ms", "500", "us", "2.00", "ms", "1.00", "ms"];
+    assert_eq!(
+        cells,
+        [&["b"][..], &times, &["1", "of", "4,", "1", "unknown"]].concat()
+    );
+    let page = markdown(&series);
+    let row = page.lines().find(|line| line.starts_with("| a")).unwrap();
+    assert_eq!(row.replace("\\|", "").matches('|').count(), 7, "{row}");
+    let file = serde_json::to_value(json(&series)).unwrap();
+    assert_eq!(file["tool"], "hyperfine");
+    assert_eq!(file["benchmarks"][1]["median_ns"], 1e6);
+    assert_eq!(file["iterations"][2]["benchmarks"][0]["median_ns"], 12e9);
+    let file = parsed(bencher(&series));
+    assert_eq!(file.as_object().unwrap().len(), 3);
+    assert_eq!(
+        file["SPEED/b"],
+        value!({
+            "latency": {"value": 1e6, "lower_value": 5e5, "upper_value": 2e6},
+            "contaminated-iterations": {"value": 1.0},
+            "unknown-iterations": {"value": 1.0},
+        })
+    );
+}
+
+#[test]
+fn very_long_names_stay_apart_for_bencher() {
+    let mut series = with_benchmarks();
+    for (one, end) in series.iterations[0].benchmarks.iter_mut().zip(["x", "y"]) {
+        one.name = "n".repeat(2000) + end;
+    }
+    let file = parsed(bencher(&series));
+    let names: Vec<&String> = file.as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    assert!(
+        names
+            .iter()
+            .all(|name| (1..=1024).contains(&name.chars().count()))
+    );
+}
+
+#[test]
+fn a_change_from_stored_times_is_said_with_its_error() {
+    let said = |stored: [u64; 3], by_guard| {
+        let times = HyperfineTimes {
+            command: "bench -x".into(),
+            name: None,
+            times: stored.map(|ms| Nanos(ms * 1_000_000)).to_vec(),
+            by_guard,
+        };
+        let mut series = mixed();
+        series.baseline = Some(Baseline(times));
+        let text = text(&series, true);
+        let file = serde_json::to_value(json(&series)).unwrap();
+        assert_eq!(file["baseline"]["counted"], 3);
+        assert_eq!(file["baseline"]["change"]["level"], 0.95);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let same = said([110, 120, 130], true);
+    let text =
+        "Against 3 stored times of guard for `bench -x` (median 120 ms): no change is shown (";
+    assert!(same.contains(text), "{same}");
+    let longer = said([10, 11, 12], false);
+    assert!(
+        longer.contains("of hyperfine for `bench -x` (median 11.0 ms): 1"),
+        "{longer}"
+    );
+    assert!(longer.contains("longer on average ("), "{longer}");
+    assert!(
+        longer.contains("contains the cost of following"),
+        "{longer}"
+    );
 }
 
 #[test]

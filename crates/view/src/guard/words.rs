@@ -4,7 +4,9 @@ use crate::doubts::doubts_text;
 use crate::lines::counted;
 use crate::number::{count, percent};
 use crate::words;
-use jitterscope_analyze::guard::{Contamination, Headline, Iteration, Series, Thief, Unsure};
+use jitterscope_analyze::guard::{
+    Contamination, Headline, Iteration, QuietWait, Series, Thief, Unsure,
+};
 use jitterscope_model::{Nanos, visible};
 
 /// How the times are to be used: they contain the cost of following.
@@ -81,6 +83,44 @@ pub(super) fn ended(series: &Series) -> Option<String> {
             series.planned
         )
     })
+}
+
+/// A look that did not find the CPUs quiet.
+fn busy(look: &QuietWait) -> String {
+    let share = percent(look.busy_fraction);
+    format!(
+        "CPU {} was busy for {share} of half a second",
+        look.busiest_cpu.0
+    )
+}
+
+/// Why an iteration does not begin yet.
+#[must_use]
+pub fn waiting(look: &QuietWait, limit: Nanos) -> String {
+    format!("{}: waiting for quiet, {limit} at most", busy(look))
+}
+
+/// How long it waited for quiet, and how often in vain, if it was to wait.
+pub(super) fn waits(series: &Series) -> Option<String> {
+    let waits = || series.iterations.iter().filter_map(|one| one.made.wait);
+    let total: Nanos = waits().map(|wait| wait.waited).sum();
+    let vain = waits().filter(|wait| !wait.quiet);
+    let most = vain
+        .clone()
+        .max_by(|a, b| a.busy_fraction.total_cmp(&b.busy_fraction));
+    let began = match most {
+        None => "all began on quiet CPUs".into(),
+        Some(most) => format!(
+            "{} (!) began in spite of busy CPUs: {}",
+            vain.count(),
+            busy(&most)
+        ),
+    };
+    waits().next()?;
+    Some(format!(
+        "It waited {total} for quiet before {}; {began}.",
+        counted(waits().count(), "iteration")
+    ))
 }
 
 /// The time in which the command's own threads waited for one another, if there is any.
@@ -186,6 +226,15 @@ pub(super) fn number(at: usize, iteration: &Iteration) -> String {
     format!("{}{mark}", at + 1)
 }
 
+/// The wait for quiet before an iteration; a `!` marks a vain one.
+pub(super) fn wait(iteration: &Iteration) -> String {
+    let wait = iteration.made.wait;
+    wait.map_or_else(String::new, |wait| {
+        let mark = if wait.quiet { " " } else { "!" };
+        format!("{}{mark}", wait.waited)
+    })
+}
+
 /// The verdict as a word of a table.
 pub(super) fn verdict(iteration: &Iteration) -> &'static str {
     match iteration.contamination {
@@ -212,8 +261,12 @@ pub fn line(series: &Series) -> Option<String> {
     } else {
         ""
     };
+    let wait = last.made.wait.map_or_else(String::new, |wait| {
+        let end = if wait.quiet { "quiet" } else { "quiet in vain" };
+        format!(", after {} for {end}", wait.waited)
+    });
     Some(format!(
-        "iteration {}{extra}: {}, {}, {lost}",
+        "iteration {}{extra}: {}, {}, {lost}{wait}",
         at + 1,
         last.time,
         last.contamination.as_str()

@@ -13,6 +13,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineS
     title(page, summary, pipeline);
     page.line("");
     message_headline(page, summary, pipeline);
+    page.worst_case(summary);
     crate::text::headline::doubts(page, summary);
     latency(page, pipeline);
     omission(page, pipeline);

@@ -19,6 +19,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         title(page, summary, &wakeup::measured(wakeup));
         page.line("");
         wakeup::headline(page, summary, wakeup);
+        page.worst_case(summary);
         doubts(page, summary);
         over_time::render(page, summary);
         return wakeup::table(page, summary, wakeup);
@@ -27,6 +28,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     title(page, summary, &cpus);
     page.line("");
     stolen(page, summary, &cpus);
+    page.worst_case(summary);
     doubts(page, summary);
     over_time::render(page, summary);
     cpus::render(page, summary);

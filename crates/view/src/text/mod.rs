@@ -25,10 +25,12 @@ pub use marks::report as marks_report;
 pub(crate) use page::Page;
 pub(crate) use periods::not_looked_for;
 pub use periods::periods_table;
+pub(crate) use unattributed::host_share;
 
 pub use headline::unproven;
 
 use crate::lines::short_cpus_text;
+use crate::profile;
 use crate::report::Report;
 use crate::style::Style;
 use jitterscope_analyze::RunSummary;
@@ -49,6 +51,7 @@ pub fn render(summary: &RunSummary, style: Style) -> Report {
         return crate::pipeline::full(summary, pipeline, style);
     }
     let mut page = Page::new(style);
+    page.append(profile::report(summary));
     headline::render(&mut page, summary);
     if let Some(wakeup) = summary
         .wakeup
@@ -82,6 +85,7 @@ fn followed(summary: &RunSummary, style: Style) -> Report {
     page.line("");
     threads::headline(&mut page, summary);
     brief::longest(&mut page, summary);
+    page.worst_case(summary);
     headline::doubts(&mut page, summary);
     threads::render(&mut page, "THREADS", summary);
     if let Some(attribution) = &summary.attribution {
@@ -98,6 +102,7 @@ fn followed(summary: &RunSummary, style: Style) -> Report {
 /// The measurement in sentences: those at the beginning of a report.
 pub(crate) fn verdict(summary: &RunSummary) -> Report {
     let mut page = Page::new(Style::default());
+    page.append(profile::report(summary));
     let cpus: CpuSet = summary.probe.cpus.iter().map(|cpu| cpu.cpu).collect();
     let kind = ProbeKind::from_word(&summary.probe.kind);
     match (&summary.wakeup, &summary.pipeline) {
@@ -110,6 +115,7 @@ pub(crate) fn verdict(summary: &RunSummary) -> Report {
         }
         _ => headline::stolen(&mut page, summary, &cpus),
     }
+    page.worst_case(summary);
     page.into_report()
 }
 
@@ -117,9 +123,11 @@ pub(crate) fn verdict(summary: &RunSummary) -> Report {
 fn watched(summary: &RunSummary, style: Style) -> Report {
     let mut page = Page::new(style);
     let cpus: CpuSet = summary.passive.iter().map(|cpu| cpu.cpu).collect();
+    page.append(profile::report(summary));
     headline::title(&mut page, summary, &cpus);
     headline::doubts(&mut page, summary);
     passive::render(&mut page, summary);
+    page.worst_case(summary);
     over_time::render(&mut page, summary);
     if let Some(attribution) = &summary.attribution {
         culprits::render(&mut page, summary, attribution);

@@ -2,7 +2,9 @@
 
 use crate::report::{Report, Table};
 use crate::style::{Style, Tone};
+use crate::worst_case;
 use jitterscope_analyze::RunSummary;
+use jitterscope_model::Nanos;
 
 /// A report under construction.
 pub(crate) struct Page {
@@ -55,6 +57,16 @@ impl Page {
 
     pub(crate) fn table(&mut self, table: Table) {
         self.report.table(table);
+    }
+
+    /// The observed maximum with its exposure. A probe without a stall has a bound in its headline.
+    pub(crate) fn worst_case(&mut self, summary: &RunSummary) {
+        let spun = summary.wakeup.is_none() && summary.probe.total.measured_ns > Nanos::ZERO;
+        let worst = summary.worst_case.as_ref();
+        let worst = worst.filter(|_| !spun || summary.probe.total.stalls > 0);
+        if let Some(text) = worst.and_then(worst_case::sentence) {
+            self.prose(None, 0, &text);
+        }
     }
 
     /// What the reader must know, at the end of every report.

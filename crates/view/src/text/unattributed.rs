@@ -10,11 +10,6 @@ use jitterscope_analyze::{RunSummary, SourceWords};
 use jitterscope_model::{CounterTotal, Nanos, SourceStatus, Warning};
 
 const SHOWN: usize = 10;
-/// The prefix of counters of `/proc/stat`, and the counter of time that the hypervisor took.
-const STAT: &str = "stat ";
-const STEAL: &str = "stat steal";
-/// One step of these counters.
-const TICK: Nanos = Nanos(10_000_000);
 
 pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let (title, what) = match summary.wakeup {
@@ -29,31 +24,20 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 }
 
 /// The host's share of the measured time, as the kernel counts it; `None` if it does not.
-pub(super) fn host_share(summary: &RunSummary) -> Option<String> {
-    let counted = |counter: &&CounterTotal| counter.name.starts_with(STAT);
+pub(crate) fn host_share(summary: &RunSummary) -> Option<String> {
     let measured = summary.probe.total.measured_ns;
-    if measured == Nanos::ZERO || !summary.counters.iter().any(|counter| counted(&counter)) {
-        return None;
-    }
+    let stolen = summary.host_ns().filter(|_| measured > Nanos::ZERO)?;
     if summary.run.hypervisor.is_none() {
         return Some("no host had a share: this is no virtual machine".into());
     }
-    let ticks: u64 = summary
-        .counters
-        .iter()
-        .filter(|counter| counter.name.starts_with(STEAL))
-        .map(|counter| counter.total)
-        .sum();
-    let stolen = Nanos(ticks.saturating_mul(TICK.0));
-    let text = if ticks == 0 {
-        format!("the host's share is 0 % (the kernel counts it in steps of {TICK})")
-    } else {
-        format!(
-            "the host's share is {}, {stolen} (the kernel counts it in steps of {TICK})",
+    let step = RunSummary::HOST_STEP;
+    Some(match stolen {
+        Nanos(0) => format!("the host's share is 0 % (the kernel counts it in steps of {step})"),
+        stolen => format!(
+            "the host's share is {}, {stolen} (the kernel counts it in steps of {step})",
             percent(stolen.0 as f64 / measured.0 as f64)
-        )
-    };
-    Some(text)
+        ),
+    })
 }
 
 /// Why no culprits are named and how to get them, for a report on one screen.

@@ -120,7 +120,7 @@ fn helps(remedy: &Remedy) -> String {
                         n => format!(", and {n} more like it"),
                     };
                     format!(
-                        "{} moves {} away{more}: {}{}",
+                        "{} moves {} away, which still runs{more}: {}{}",
                         repin(to, first),
                         first.comm,
                         amount(win),
@@ -207,7 +207,11 @@ pub fn first_step(
         Helps::Repin { to, programs, win } => match programs.first() {
             Some(first) => step(
                 repin(to, first),
-                format!("moves {} away: {}", first.comm, amount(win)),
+                format!(
+                    "moves {} away, which still runs: {}",
+                    first.comm,
+                    amount(win)
+                ),
             ),
             None => step(
                 format!("{program} audit --explain pinned"),

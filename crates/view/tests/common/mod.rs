@@ -384,6 +384,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         interrupted: false,
         killed: false,
         moment: None,
+        profile: None,
         imported: None,
         warnings: Vec::new(),
     }

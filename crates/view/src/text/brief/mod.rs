@@ -12,6 +12,7 @@ pub(crate) use pipeline::{headline as message_headline, messages};
 use super::{Page, headline, short_cpus_text, unattributed, wakeup};
 use crate::cpus_because::stored_cpus_because;
 use crate::number::{moment, percent, span, utc};
+use crate::profile;
 use crate::style::{Style, Tone, fit, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
@@ -160,6 +161,7 @@ fn squeezed(text: &str, lines: usize) -> String {
 /// The measurement, and the culprits.
 fn head(summary: &RunSummary, style: Style, layout: Layout) -> (String, Option<Ranking<'_>>) {
     let mut head = Page::new(style);
+    head.append(profile::report(summary));
     title(&mut head, summary, layout);
     head.line("");
     let ranking = match (&summary.pipeline, summary.threads.is_empty()) {
