@@ -409,6 +409,7 @@ mod tests {
                 .map(|(set, stalls)| (set.to_vec(), *stalls))
                 .collect(),
             grain: EventGrain::All,
+            began: None,
         };
         let both = of("x", &["a", "b"], &[(&[0, 1], 1)]).and(of(
             "y",

@@ -288,7 +288,15 @@ fn a_plan_of_many_changes_fits_one_screen() {
 fn interrupts_of_this_machine_are_printed_as_described() {
     // The timer interrupt of some CPU rises in this time.
     let output = Command::new(env!("CARGO_BIN_EXE_jitterscope"))
-        .args(["tune", "interrupts", "--json", "--cpus", "all", "--for", "2s"])
+        .args([
+            "tune",
+            "interrupts",
+            "--json",
+            "--cpus",
+            "all",
+            "--for",
+            "2s",
+        ])
         .output()
         .unwrap();
     let found = json("tune-interrupts", &output);
@@ -296,6 +304,9 @@ fn interrupts_of_this_machine_are_printed_as_described() {
     assert!(!rose.is_empty(), "{found}");
     for line in rose {
         let cpus = line["cpus"].as_array().unwrap();
-        assert!(cpus.iter().any(|of| of["after"].as_u64() > of["before"].as_u64()));
+        assert!(
+            cpus.iter()
+                .any(|of| of["after"].as_u64() > of["before"].as_u64())
+        );
     }
 }
