@@ -397,7 +397,6 @@ mod tests {
     #[test]
     fn two_runs_add_up_wherever_a_culprit_stands_in_each() {
         let of = |run: &str, names: &[&str], together: &[(&[u32], u64)]| RunCulprits {
-            began: None,
             run: run.into(),
             measured_ns: Nanos(1_000),
             culprits: names
