@@ -275,8 +275,10 @@ fn a_file_that_may_not_grow_is_an_error_with_a_reason() {
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(stderr(&refused).contains("ulimit -f"), "{refused:?}");
     assert_eq!(fs::read_dir(&runs).unwrap().count(), 1);
-    // Room for everything except the machine's state: the run omits it, and says so.
-    let kept = limited("--fsize=15000", &runs, &args);
+    // Room for everything except the machine's state: the run omits it, and says so. The longest threshold that every
+    // clock allows keeps the rows small on a busy machine.
+    let coarse = ["-t", "20us", "--interval", "2s"];
+    let kept = limited("--fsize=15000", &runs, &[&args[..], &coarse].concat());
     assert!(kept.status.success(), "{kept:?}");
     let report = json(&jitterscope(&runs, &["report", "latest", "--json"]));
     let warnings = report["warnings"].as_array().unwrap();
@@ -289,12 +291,11 @@ fn a_file_that_may_not_grow_is_an_error_with_a_reason() {
     let run = Path::new(run["path"].as_str().unwrap());
     assert!(run.join("manifest.json").exists() && !run.join("machine.json").exists());
     // A file that becomes too large while rows grow: the raw trace is the first to be left out. A neighbour makes it
-    // large on a quiet machine; the longest threshold that every clock allows keeps the rows small on a busy one.
+    // large on a quiet machine.
     if can_trace() {
         let cpu = jitterscope_testing::highest_cpu();
         let _neighbour = jitterscope_testing::Neighbour::on(cpu);
         let cpu = cpu.to_string();
-        let coarse = ["-t", "20us", "--interval", "2s"];
         let args = [&["record", "--cpus", &cpu, "-d", "2s", "-q"], &coarse[..]].concat();
         let kept = limited("--fsize=400000", &runs, &args);
         assert!(kept.status.success(), "{}", stderr(&kept));
