@@ -114,7 +114,7 @@ fn one_digit(ns: u64) -> u64 {
 /// The shortest exact form of a time.
 fn exact(ns: u64) -> String {
     let units = [(1_000_000, "ms"), (1_000, "us"), (1, "ns")];
-    let fits = units.into_iter().find(|(unit, _)| ns % unit == 0);
+    let fits = units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit));
     let (unit, name) = fits.unwrap_or((1, "ns"));
     format!("{}{name}", ns / unit)
 }
