@@ -115,7 +115,6 @@ pub(crate) fn verdict(summary: &RunSummary) -> Report {
         }
         _ => headline::stolen(&mut page, summary, &cpus),
     }
-    page.worst_case(summary);
     page.into_report()
 }
 
