@@ -1,8 +1,12 @@
 # The agent's life under systemd. Debian has awk, find and xargs; it has no curl, but bash opens connections.
 agent=jitterscope-agent.service
 tracing() { ls /sys/kernel/tracing/instances; }
-# The settings of tracing: those that a recording changes and restores.
-traced() { grep -sH '' /sys/kernel/tracing/tracing_on /sys/kernel/tracing/trace_clock /sys/kernel/tracing/buffer_size_kb; }
+# The settings of tracing: those that a recording changes and restores. Linux 6.1 no longer shows the size that the
+# top-level buffer will have at its first use, once any instance has been resized: only the size in force is compared.
+traced() {
+    grep -sH '' /sys/kernel/tracing/tracing_on /sys/kernel/tracing/trace_clock /sys/kernel/tracing/buffer_size_kb |
+        sed 's/ (expanded: [0-9]*)$//'
+}
 running() { cat /proc/[0-9]*/comm 2>/dev/null | grep -x jitterscope; }
 shows() { systemctl show $agent; }
 metrics() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/9750 && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3'; }
