@@ -179,7 +179,7 @@ fn usual(mut values: Vec<Option<MachineValue>>) -> Option<MachineValue> {
 }
 
 /// The middle of at least one value.
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let low = values.get(values.len().checked_sub(1)? / 2)?;
     Some(f64::midpoint(*low, values[values.len() / 2]))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What the profile of a recording demands of its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileLimit {
-    /// The work, for a sentence: `a 1 kHz servo`.
+    /// The work, for a sentence: `a servo at 1 kHz`.
     pub title: String,
     /// The longest time that a CPU may be away, or a wake-up may be late.
     pub limit_ns: Nanos,

@@ -95,7 +95,7 @@ fn longest(summary: &RunSummary, verdict: &ProfileVerdict) -> String {
     format!("{} {} at most{bound}", away(summary), worst.longest_ns)
 }
 
-/// How often the limit was exceeded, by how much and by whom.
+/// How often the limit was exceeded, by how much, and which culprits took most.
 fn exceeded(summary: &RunSummary, verdict: &ProfileVerdict, one: bool) -> Vec<String> {
     let limit = verdict.limit.limit_ns;
     let worst = summary.worst_case.as_ref();

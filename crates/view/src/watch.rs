@@ -129,7 +129,9 @@ fn hour_line(hour: &HourSums, status: &WatchStatus) -> String {
             span(Nanos(culprit.time_ns))
         ));
     }
-    if hour.longest_ns > 0 {
+    // A lost record may hide a longer stall.
+    let is_complete = status.lost.iter().all(|of| of.records == 0);
+    if hour.longest_ns > 0 && is_complete {
         let [longest, measured] = [hour.longest_ns, hour.measured_ns].map(Nanos);
         let cpus = status.cpus.len();
         let worst = WorstCase::new(longest, Exposed::Cpus, cpus, measured);

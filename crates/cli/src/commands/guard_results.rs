@@ -91,7 +91,7 @@ fn io(path: &Path, source: std::io::Error) -> AccessError {
 pub(super) struct Before(BTreeMap<PathBuf, Stamp>);
 
 impl Results {
-    /// Notes the present files, so that the iteration's own can be told apart.
+    /// The files before an iteration. A later look finds those that the iteration wrote.
     ///
     /// # Errors
     /// They cannot be read.

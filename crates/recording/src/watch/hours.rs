@@ -36,11 +36,9 @@ pub struct HourSums {
     /// Stalls, and their time in nanoseconds.
     pub stalls: u64,
     pub stalled_ns: u64,
-    /// The longest stall, nanoseconds; 0 without stalls, and in hours of older versions.
-    #[serde(default)]
+    /// The longest stall, nanoseconds; 0 without stalls.
     pub longest_ns: u64,
-    /// The measured time, summed over CPUs, nanoseconds; 0 in hours of older versions.
-    #[serde(default)]
+    /// The measured time, summed over CPUs, nanoseconds.
     pub measured_ns: u64,
     pub culprits: Vec<HourCulprit>,
 }

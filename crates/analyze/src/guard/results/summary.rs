@@ -68,11 +68,6 @@ impl BenchmarkSummary {
     }
 }
 
-/// The middle one, or the mean of the two middle ones; `None` without any.
 fn median(of: impl Iterator<Item = f64>) -> Option<FineNanos> {
-    let mut sorted: Vec<f64> = of.collect();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some(FineNanos::from_nanos((lower + upper) / 2.0))
+    crate::machine::median(of.collect()).map(FineNanos::from_nanos)
 }
