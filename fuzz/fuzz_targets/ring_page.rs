@@ -1,15 +1,31 @@
 //! Any bytes as a page: raw records, and decoded through the formats of the recorded fixture.
 #![no_main]
 
-use jitterscope_model::CpuId;
-use jitterscope_source::{Decoder, Page, TraceContext};
+use jitterscope_model::{AskedEvent, CpuId};
+use jitterscope_source::{AskedDecoder, Decoder, FormatText, Page, TraceContext};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{LazyLock, Mutex};
 
 static DECODER: LazyLock<Mutex<Decoder>> = LazyLock::new(|| {
+    Mutex::new(Decoder::new(&context()).expect("the fixture is a context"))
+});
+
+fn context() -> TraceContext {
     let text = include_str!("../../crates/source/tests/fixtures/vm-1s/context.json");
-    let context: TraceContext = serde_json::from_str(text).expect("the fixture is a context");
-    Mutex::new(Decoder::new(&context).expect("the fixture is a context"))
+    serde_json::from_str(text).expect("the fixture is a context")
+}
+
+/// Every event of the fixture, as if the user had asked for it.
+static ASKED: LazyLock<AskedDecoder> = LazyLock::new(|| {
+    let context = context();
+    let event = |of: &FormatText| AskedEvent {
+        system: of.system.as_str().into(),
+        event: of.event.as_str().into(),
+        filter: None,
+    };
+    let all: Vec<AskedEvent> = context.formats.iter().map(event).collect();
+    let decoder = AskedDecoder::new(&context, all.iter()).expect("the fixture is a context");
+    decoder.expect("the fixture has events")
 });
 
 fuzz_target!(|bytes: &[u8]| {
@@ -18,6 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
     let layout = *decoder.layout();
     let mut events = 0;
     let info = decoder.page(CpuId(1), bytes, |_| events += 1);
+    let asked = ASKED.page(bytes, |record| assert!(record.fields.len() < 1024));
+    assert_eq!(asked.is_err(), info.is_err());
     let Ok(page) = Page::parse(&layout, bytes) else {
         assert!(info.is_err());
         return;

@@ -78,6 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             follow_threads: false,
             charges_later: false,
             grain: EventGrain::All,
+            asked: Vec::new(),
         },
     )?;
     let gaps = spin();

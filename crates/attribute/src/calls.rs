@@ -25,17 +25,7 @@ pub fn with_calls(
     resolver: &dyn NameResolver,
 ) -> Vec<TimelineRow> {
     let stall = of.stall;
-    let mut by_cpu: Vec<(CpuId, Vec<TimelineRow>)> = Vec::new();
-    for row in rows {
-        let cpu = row.cpu.unwrap_or(stall.cpu);
-        match by_cpu.iter_mut().find(|(of, _)| *of == cpu) {
-            Some((_, rows)) => rows.push(row),
-            None => by_cpu.push((cpu, vec![row])),
-        }
-    }
-    if by_cpu.is_empty() {
-        by_cpu.push((stall.cpu, Vec::new()));
-    }
+    let by_cpu = by_cpu(rows, stall.cpu);
     let several = by_cpu.len() > 1;
     let mut all = Vec::new();
     for (cpu, rows) in by_cpu {
@@ -63,6 +53,51 @@ pub fn with_calls(
         ));
     }
     all
+}
+
+/// Adds records without a length to the rows of their CPU, if that is shown, with the frames around each as its depth.
+/// Records outside of the stall are left out.
+#[must_use]
+pub fn with_instants(
+    rows: Vec<TimelineRow>,
+    stall: &Stall,
+    instants: impl IntoIterator<Item = (CpuId, Ticks, TimelineItem)>,
+    rate: TickRate,
+) -> Vec<TimelineRow> {
+    let mut by_cpu = by_cpu(rows, stall.cpu);
+    let several = by_cpu.len() > 1;
+    for (cpu, time, item) in instants {
+        if let Some((_, rows)) = by_cpu.iter_mut().find(|(of, _)| *of == cpu)
+            && (stall.start..=stall.end).contains(&time)
+        {
+            rows.push(TimelineRow {
+                cpu: several.then_some(cpu),
+                depth: 0,
+                start: rate.nanos(time.since(stall.start)),
+                end: None,
+                item,
+            });
+        }
+    }
+    let length = rate.nanos(stall.length());
+    let each = by_cpu.into_iter();
+    each.flat_map(|(_, rows)| nested(rows, length)).collect()
+}
+
+/// The rows of each CPU, in their order; at least those of the stall's CPU.
+fn by_cpu(rows: Vec<TimelineRow>, cpu: CpuId) -> Vec<(CpuId, Vec<TimelineRow>)> {
+    let mut by_cpu: Vec<(CpuId, Vec<TimelineRow>)> = Vec::new();
+    for row in rows {
+        let cpu = row.cpu.unwrap_or(cpu);
+        match by_cpu.iter_mut().find(|(of, _)| *of == cpu) {
+            Some((_, rows)) => rows.push(row),
+            None => by_cpu.push((cpu, vec![row])),
+        }
+    }
+    if by_cpu.is_empty() {
+        by_cpu.push((cpu, Vec::new()));
+    }
+    by_cpu
 }
 
 /// Sorts the rows, and sets the number of rows around each as its depth.

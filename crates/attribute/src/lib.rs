@@ -37,7 +37,7 @@ mod windows;
 
 pub use attributor::{Attributor, AttributorSettings, OutsideHints};
 pub use bandwidth::{Bandwidth, GroupThrottled};
-pub use calls::with_calls;
+pub use calls::{with_calls, with_instants};
 pub use costs::{Edge, EdgeCost, EdgeCosts};
 pub use frequencies::FrequencyChanges;
 pub use name_resolver::NameResolver;

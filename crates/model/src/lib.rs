@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod any_version;
+mod asked_event;
 mod attribution;
 mod blocked;
 mod calls;
@@ -53,6 +54,7 @@ mod warning;
 mod words;
 
 pub use any_version::AnyVersion;
+pub use asked_event::{AskedEvent, AskedEventRecords, NoEventName};
 pub use attribution::{Attribution, Confidence, Part, Placement};
 pub use blocked::{BlockReason, BlockedOn, NoReason, SleepStack};
 pub use calls::{CallRecord, GraphPrice};

@@ -236,6 +236,9 @@ pub struct RunManifest {
     pub passive: Vec<crate::PassiveCpu>,
     /// Whether stalls were attributed from kernel events (else only counted).
     pub attributed: bool,
+    /// Events that the user asked for, and were recorded as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<crate::AskedEventRecords>,
     /// Sources of evidence, with their losses.
     pub sources: Vec<SourceReport>,
     /// Kernel counters that rose on measured CPUs during the run; only evidence by correlation.

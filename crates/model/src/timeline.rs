@@ -87,6 +87,15 @@ pub enum TimelineItem {
         /// Whether its end is recorded within the stall.
         ended: bool,
     },
+    /// A record of an event that the user asked for.
+    Asked {
+        /// The event, as `SYSTEM:EVENT`.
+        event: Name,
+        /// The thread that wrote it.
+        tid: i32,
+        /// The event's own fields as `name=value`, separated by spaces.
+        fields: String,
+    },
     /// Left out by a redacted report.
     LeftOut,
 }

@@ -66,6 +66,7 @@ fn step(
             clock: None,
             trace_buffer_kib: 8192,
             trace_limit_bytes: 64 << 20,
+            asked: Vec::new(),
             label: "DRAIN".into(),
             runs_dir: runs.to_path_buf(),
             command_line: vec!["bench".into()],

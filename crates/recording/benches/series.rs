@@ -35,6 +35,7 @@ fn turn(cpus: &CpuSet, targets: &[Destination], runs: &Path) -> Result<Turn, Box
             clock: None,
             trace_buffer_kib: 4096,
             trace_limit_bytes: 0,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: "bench".into(),

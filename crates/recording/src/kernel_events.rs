@@ -11,16 +11,16 @@ use crate::renames::RenameLimit;
 use crate::settings::RunSettings;
 use crate::stacks::{FollowedStacks, StackChoice};
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row, Setup,
-    SetupStep, Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus, SourceTurn,
-    TickRate, Ticks, Warning,
+    AskedEvent, ClockKind, CpuId, CpuSet, DrainTurn, EventGrain, EventPrice, RawPage, Record, Row,
+    Setup, SetupStep, Sink, SinkError, Source, SourceProblem, SourceReport, SourceStatus,
+    SourceTurn, TickRate, Ticks, Warning,
 };
 use jitterscope_platform::{KeptFile, Machine, Topology, clock};
 use jitterscope_source::{
     ContextError, Mark, Recorder, RecorderSettings, Role, SleepStacks, Symbols, Tampering,
     TraceContext, TraceError, Tracefs,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How often the kernel's saved thread names are read: they include threads that have ended.
@@ -111,6 +111,8 @@ pub(crate) struct EventsEnded {
     pub(crate) renamed_often: u64,
     /// Warnings that the trace was disturbed, or lacks what the kernel counted.
     pub(crate) warnings: Vec<Warning>,
+    /// The number of records by event, as `SYSTEM:EVENT`.
+    pub(crate) seen: BTreeMap<String, u64>,
     /// Contains the instances; their removal is noted in it.
     pub(crate) tracefs: Tracefs,
 }
@@ -131,6 +133,7 @@ pub(crate) struct EventSettings {
     pub(crate) online: CpuSet,
     pub(crate) clock: ClockKind,
     pub(crate) buffer_kib: u32,
+    pub(crate) asked: Vec<AskedEvent>,
 }
 
 impl EventSettings {
@@ -146,6 +149,7 @@ impl EventSettings {
             online: topology.online.clone(),
             clock,
             buffer_kib: run.trace_buffer_kib,
+            asked: run.asked.clone(),
         }
     }
 }
@@ -161,6 +165,7 @@ impl KernelEvents {
             online,
             clock,
             buffer_kib,
+            asked,
         } = settings.clone();
         let everywhere = choice.measured == online;
         let EventChoice {
@@ -182,6 +187,7 @@ impl KernelEvents {
             follow_threads,
             charges_later,
             grain,
+            asked,
         };
         // The kernel sets its events up one at a time and makes the caller wait for each. Meanwhile another thread
         // reads the 100,000 or so symbols, which are complete before anything is timed again.
@@ -461,6 +467,7 @@ impl KernelEvents {
             context,
             renamed_often: self.renames.left_out().len() as u64,
             warnings,
+            seen: self.feed.seen(),
             tracefs: self.tracefs.clone(),
         }
     }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod after;
+mod asked;
 mod before;
 mod begun_events;
 mod counters;
@@ -52,10 +53,12 @@ mod threshold;
 mod warnings;
 pub mod watch;
 
+pub use asked::check_asked;
 pub use engine::{Delivered, LeftBehind, Outcome, Output, TakingDown, WriterUse};
 pub use error::RecordError;
 pub use graph::GraphError;
 pub use import::{ImportError, ImportSettings, Imported, Victim, import};
+pub use jitterscope_source::AskedError;
 pub use kept_names::StoredNames;
 pub use killed::{Ended, finish_killed};
 pub use observer::{Observer, Progress, Step};

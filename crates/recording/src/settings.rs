@@ -1,6 +1,8 @@
 //! Resolved settings of a recording.
 
-use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, ProfileLimit, TuningState};
+use jitterscope_model::{
+    AskedEvent, ClockKind, CpuId, CpuSet, EventGrain, Nanos, ProfileLimit, TuningState,
+};
 use jitterscope_platform::{CpuChoice, Topology};
 use std::path::PathBuf;
 
@@ -13,6 +15,8 @@ pub struct RunSettings {
     pub trace_buffer_kib: u32,
     /// Maximum size of the stored raw trace, bytes.
     pub trace_limit_bytes: u64,
+    /// Events that the user asked for, recorded beside those of the recording's own: see [`crate::check_asked`].
+    pub asked: Vec<AskedEvent>,
     /// The machine's knobs as the audit found them, and what was applied; `None` without an audit.
     pub tuning: Option<TuningState>,
     pub writer: WriterThread,

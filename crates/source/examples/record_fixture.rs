@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         follow_threads: false,
         charges_later: false,
         grain: EventGrain::All,
+        asked: Vec::new(),
     };
     let start = std::time::Instant::now();
     let mut recorder = Recorder::start(&tracefs, &settings)?;

@@ -77,6 +77,12 @@ impl EventFormat {
             .find(|field| field.name() == name)
     }
 
+    /// The fields that only this event has, in the kernel's order.
+    pub(crate) fn own_fields(&self) -> impl Iterator<Item = &PerfFieldFormat> {
+        let common = self.format.common_field_count();
+        self.format.fields().iter().skip(common)
+    }
+
     /// Whether the event has this field.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

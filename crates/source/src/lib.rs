@@ -36,7 +36,7 @@ pub mod tracefs;
 
 pub use calls::CallDecoder;
 pub use context::{ContextError, FormatText, TraceContext};
-pub use decode::{DecodeCounts, Decoder, Mark, PageInfo};
+pub use decode::{AskedDecoder, AskedRecord, DecodeCounts, Decoder, Mark, PageInfo};
 pub use moment::Moment;
 pub use ring::{Page, PageError, PageLayout, PageLoss, PageRecords, RawRecord};
 pub use stacks::StackDecoder;
@@ -44,6 +44,6 @@ pub use survey::{in_namespace, problem_in_namespace, sources, survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use tasks::Tasks;
 pub use tracefs::{
-    CallGraph, GraphSettings, Recorder, RecorderSettings, Role, SleepStacks, StackSettings,
-    Tampering, TraceError, Tracefs,
+    AskedError, CallGraph, GraphSettings, Recorder, RecorderSettings, Role, SleepStacks,
+    StackSettings, Tampering, TraceError, Tracefs,
 };

@@ -15,12 +15,12 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    AnyVersion, AppMark, Attribution, BelongingThread, BlockReason, BlockedOn, ChosenThread, Comm,
-    CounterTotal, Culprit, EndedEarly, EventClass, HostFacts, Imported, JournalEnd, JournalFault,
-    MarkLog, MetCulprits, MovedBecause, NoReason, Part, PassiveCpu, PipelineJournal,
-    PipelineResult, PipelineSetup, PipelineThread, ProbeKind, ProbeResult, ProfileLimit,
-    RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender, SourceReport, Stall,
-    ThreadAccount, ThreadRef, WakeupResult,
+    AnyVersion, AppMark, AskedEvent, AskedEventRecords, Attribution, BelongingThread, BlockReason,
+    BlockedOn, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass, HostFacts,
+    Imported, JournalEnd, JournalFault, MarkLog, MetCulprits, MovedBecause, NoReason, Part,
+    PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
+    ProbeResult, ProfileLimit, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
+    SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,6 +62,18 @@ fn imported(from: &Imported) -> Imported {
         clock: known(&from.clock, &clocks),
         states_date: from.states_date,
         unread_records: from.unread_records,
+    }
+}
+
+/// An event may be a probe that a user named.
+fn asked(asked: &AskedEventRecords) -> AskedEventRecords {
+    AskedEventRecords {
+        event: AskedEvent {
+            system: LEFT_OUT.into(),
+            event: LEFT_OUT.into(),
+            filter: asked.event.filter.as_ref().map(|_| LEFT_OUT.to_owned()),
+        },
+        records: asked.records,
     }
 }
 
@@ -161,6 +173,7 @@ impl Redactor {
                 .map(|cpu| self.passive(cpu))
                 .collect(),
             attributed: manifest.attributed,
+            asked: manifest.asked.iter().map(asked).collect(),
             sources: manifest.sources.iter().map(source::source).collect(),
             counters: manifest
                 .counters

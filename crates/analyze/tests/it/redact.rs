@@ -273,6 +273,14 @@ fn manifest() -> RunManifest {
         }],
         sleeping_works: vec![],
         senders_dropped: 0,
+        asked: vec![AskedEventRecords {
+            event: AskedEvent {
+                system: text().into(),
+                event: text().into(),
+                filter: Some(text()),
+            },
+            records: 1,
+        }],
         events_in_gaps: EventsInGaps::default(),
         self_noise: SelfNoise::default(),
         trace: StoredTrace::default(),

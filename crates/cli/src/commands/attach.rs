@@ -1,5 +1,6 @@
 //! `attach`: the time of the user's own threads.
 
+use super::asked_events;
 use super::leftovers;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
@@ -109,6 +110,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
             clock: args.reading.clock.kind(),
             trace_buffer_kib: kib(args.kept.trace_buffer),
             trace_limit_bytes: args.kept.trace_limit,
+            asked: args.kept.event.clone(),
             tuning: machine_tuning::of(&machine, &Topology::read(&machine).online),
             writer: WriterThread::default(),
             label: args.label.clone(),
@@ -125,6 +127,7 @@ pub fn run(args: &AttachArgs, places: &Places) -> anyhow::Result<Exit> {
         threshold: args.reading.threshold.unwrap_or(THRESHOLD),
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
+    asked_events::check(&machine, &args.kept.event)?;
     let mut line = ProgressLine::new(args.shown.quiet, ProbeKind::Attach);
     let outcome = attach(
         &machine,

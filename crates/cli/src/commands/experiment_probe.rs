@@ -136,6 +136,7 @@ fn run_settings(args: &ExperimentArgs, places: &Places) -> anyhow::Result<RunSet
         clock: args.clock.kind(),
         trace_buffer_kib: TRACE.0,
         trace_limit_bytes: TRACE.1,
+        asked: Vec::new(),
         tuning: None,
         writer: WriterThread::default(),
         label: args.label.clone(),

@@ -301,6 +301,7 @@ impl Runner for CommandRunner {
                 clock: self.clock,
                 trace_buffer_kib: 8 << 10,
                 trace_limit_bytes: 64 << 20,
+                asked: Vec::new(),
                 tuning: machine_tuning::of(&self.machine, &Topology::read(&self.machine).online),
                 writer: WriterThread::default(),
                 label: format!("{}-{}", self.label, letter(arm)),

@@ -138,6 +138,7 @@ fn iterate(
             clock: args.reading.clock.kind(),
             trace_buffer_kib: kib(args.trace_buffer),
             trace_limit_bytes: args.trace_limit,
+            asked: Vec::new(),
             tuning: machine_tuning::of(machine, &Topology::read(machine).online),
             writer: WriterThread::default(),
             label: args.label.clone(),

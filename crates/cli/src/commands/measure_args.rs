@@ -91,7 +91,7 @@ pub struct ProbedArgs {
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
     /// Only measure: record no kernel events, name nobody
-    #[arg(long, conflicts_with = "events")]
+    #[arg(long, conflicts_with_all = ["events", "event"])]
     pub no_trace: bool,
     /// Look into this kernel function with all that it calls, as report --stall then shows; 'culprit' for all that the
     /// kernel does for others: work items, softirqs, interrupts. May be repeated

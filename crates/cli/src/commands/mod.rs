@@ -5,6 +5,7 @@ pub mod agent;
 mod agent_config;
 mod agent_notify;
 pub mod annotate;
+pub mod asked_events;
 pub mod attach;
 pub mod audit;
 mod audit_expect;

@@ -162,6 +162,7 @@ fn settings(
             clock: args.clock.kind(),
             trace_buffer_kib: kib(args.trace_buffer),
             trace_limit_bytes: args.trace_limit,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: args.label.clone(),

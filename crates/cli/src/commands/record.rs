@@ -1,5 +1,6 @@
 //! `record`: the main command.
 
+use super::asked_events;
 use super::leftovers;
 use super::machine_threshold;
 use super::machine_tuning;
@@ -134,6 +135,7 @@ pub(super) fn prepare(
     if !args.require.is_empty() {
         require(&machine, &args.require)?;
     }
+    asked_events::check(&machine, &args.kept.event)?;
     let cpus = measured::choose(&machine, args.cpus.as_ref(), "--cpus")?;
     measured::tell(&cpus, probe, places, args.quiet)?;
     Ok((machine, stop, cpus))
@@ -151,6 +153,7 @@ pub(super) fn settings(
         clock: args.reading.clock.kind(),
         trace_buffer_kib: kib(args.kept.trace_buffer),
         trace_limit_bytes: args.kept.trace_limit,
+        asked: args.kept.event.clone(),
         tuning: machine_tuning::of(machine, cpus),
         writer: WriterThread::default(),
         label: args.label.clone().unwrap_or_else(|| label.to_owned()),

@@ -5,6 +5,7 @@ use super::gate::Gates;
 use crate::units::size;
 use clap::Args;
 use jitterscope_export::Destination;
+use jitterscope_model::AskedEvent;
 
 /// How much of the kernel's records is kept, and where rows go beside the run.
 #[derive(Args, Debug)]
@@ -18,6 +19,10 @@ pub struct KeptArgs {
     /// Write rows there as they come, beside the run that is stored; may be repeated (see export --help)
     #[arg(short, long = "output", value_name = "TARGET")]
     pub output: Vec<Destination>,
+    /// Also record this event of the kernel on the recorded CPUs, with the kernel's filter: report --stall shows its
+    /// records. A probe that somebody defined is an event, too. May be repeated
+    #[arg(short = 'e', long = "event", value_name = "SYSTEM:EVENT[:FILTER]")]
+    pub event: Vec<AskedEvent>,
     #[command(flatten)]
     pub marks: MarksArgs,
 }

@@ -98,6 +98,7 @@ pub fn run(args: &SamplerArgs, places: &Places) -> anyhow::Result<Exit> {
             clock: args.reading.clock.kind(),
             trace_buffer_kib: TRACE_KIB,
             trace_limit_bytes: TRACE_LIMIT,
+            asked: Vec::new(),
             label: args.label.clone(),
             runs_dir: places.runs()?,
             command_line: crate::given::given(),

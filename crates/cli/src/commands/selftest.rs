@@ -75,6 +75,7 @@ pub fn run(args: &SelftestArgs, places: &Places) -> anyhow::Result<Exit> {
                 clock: args.reading.clock.kind(),
                 trace_buffer_kib: 16 << 10,
                 trace_limit_bytes: if args.keep { 256 << 20 } else { 0 },
+                asked: Vec::new(),
                 tuning: None,
                 writer: WriterThread::default(),
                 label: "selftest".into(),

@@ -128,6 +128,7 @@ pub fn watch(
         clock: args.reading.clock.kind(),
         trace_buffer_kib: kib(args.trace_buffer),
         trace_limit_bytes: TRACE_LIMIT.min(args.disk / TRACE_SHARE),
+        asked: Vec::new(),
         tuning: machine_tuning::of(&machine, &cpus.cpus),
         writer: WriterThread::default(),
         label: SECTION.into(),

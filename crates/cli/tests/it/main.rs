@@ -24,6 +24,7 @@ mod tables;
 mod terminal;
 
 mod agent;
+mod asked_events;
 mod attach;
 mod blocked;
 mod cast;

@@ -15,9 +15,9 @@ use crate::surroundings::Surroundings;
 use crate::{after, before};
 use jitterscope_analyze::timer_frequency;
 use jitterscope_model::{
-    ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps, HostFacts, MachineState, Nanos,
-    NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, Sink,
-    SinkError, SourceReport, StoredTrace, TickRate, Warning,
+    AskedEvent, AskedEventRecords, ClockReading, CpuId, CpuSet, CpuUse, EventPrice, EventsInGaps,
+    HostFacts, MachineState, Nanos, NoKernelEvents, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts,
+    RunManifest, SelfNoise, Sink, SinkError, SourceReport, StoredTrace, TickRate, Warning,
 };
 use jitterscope_platform::{self as platform, ClockChoice, Machine, Topology, clock};
 use jitterscope_source::in_namespace;
@@ -67,6 +67,8 @@ pub(crate) struct Stage<'c, 'o> {
     begun_events: Option<BegunEvents>,
     pub(crate) probe: ProbeSettings,
     run: RunSettings,
+    /// The events that the user asked for, with their records so far.
+    asked: Vec<AskedEventRecords>,
     /// Whether a writer thread takes the rows.
     own_writer: bool,
     clocks: ClockReading,
@@ -160,6 +162,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             surroundings,
             begun_events,
             probe,
+            asked: zero_records(&run.asked),
             run,
             own_writer,
             clocks,
@@ -274,6 +277,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             context,
             renamed_often,
             warnings,
+            seen,
             tracefs,
         } = ended;
         self.take_down(move || {
@@ -282,6 +286,9 @@ impl<'c, 'o> Stage<'c, 'o> {
         });
         crate::kernel_events::keep_context(&mut self.outputs, &context)?;
         self.sources.extend(sources);
+        for asked in &mut self.asked {
+            asked.records = seen.get(&asked.event.name()).copied().unwrap_or(0);
+        }
         self.price = Some(price);
         self.warnings.extend(after::of_sources(&self.sources));
         if renamed_often > 0 {
@@ -387,6 +394,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             pipeline: None,
             passive: Vec::new(),
             attributed: false,
+            asked: self.asked.clone(),
             sources: Vec::new(),
             counters: Vec::new(),
             edge_costs: Vec::new(),
@@ -438,6 +446,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             .take()
             .map(|price| EventPrice { helper_ns, ..price });
         manifest.interrupted = self.interrupted;
+        manifest.asked = std::mem::take(&mut self.asked);
         let takers = self.outputs.takers()?;
         if let Some(state) = &self.state {
             takers.store.machine(state);
@@ -475,6 +484,13 @@ impl<'c, 'o> Stage<'c, 'o> {
             taken_down,
         })
     }
+}
+
+/// The events that the user asked for, before anything is recorded.
+fn zero_records(asked: &[AskedEvent]) -> Vec<AskedEventRecords> {
+    let each = asked.iter().cloned();
+    each.map(|event| AskedEventRecords { event, records: 0 })
+        .collect()
 }
 
 /// The run's warning about what an output lost.
@@ -546,6 +562,7 @@ mod tests {
             clock: Some(ClockKind::MonotonicRaw),
             trace_buffer_kib: 0,
             trace_limit_bytes: 0,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: "test".into(),

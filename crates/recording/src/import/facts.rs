@@ -199,6 +199,7 @@ impl Facts {
             pipeline: None,
             passive: results.passive,
             attributed: true,
+            asked: Vec::new(),
             sources,
             counters: Vec::new(),
             edge_costs: Vec::new(),

@@ -2,12 +2,14 @@
 
 use super::{ReplayError, context};
 use crate::kept_names::StoredNames;
-use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls};
+use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls, with_instants};
 use jitterscope_model::{
     CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, RunManifest, Stall,
-    ThreadAccount, Ticks, TimelineRow,
+    ThreadAccount, Ticks, TimelineItem, TimelineRow,
 };
-use jitterscope_source::{CallDecoder, ContextError, Decoder, TraceContext};
+use jitterscope_source::{
+    AskedDecoder, AskedRecord, CallDecoder, ContextError, Decoder, TraceContext,
+};
 use jitterscope_store::{RunReader, StoredPage, TraceRole};
 
 /// How far before a stall its senders and unfinished work are searched for.
@@ -26,7 +28,7 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
         names: StoredNames::new(&context),
     };
     let (from, to) = frames.around(stall);
-    let pages = Decoders::new(&context)?.decoded(run.trace_pages(from, to)?);
+    let pages = Decoders::new(&context, run.manifest())?.decoded(run.trace_pages(from, to)?);
     frames.of(stall, &pages)
 }
 
@@ -53,7 +55,7 @@ fn timelines(
         manifest: run.manifest(),
         names: StoredNames::new(&context),
     };
-    let mut decoders = Decoders::new(&context)?;
+    let mut decoders = Decoders::new(&context, run.manifest())?;
     let index = run.trace_index()?;
     let together = frames.manifest.rate.ticks(together);
     let mut order: Vec<usize> = (0..stalls.len()).collect();
@@ -93,19 +95,24 @@ struct Decoded {
     events: Vec<KernelEvent>,
     /// The records of a page of function calls.
     calls: Vec<CallRecord>,
+    /// Those of the events that the user asked for.
+    asked: Vec<AskedRecord>,
 }
 
 /// Decoders for the pages of a run.
 struct Decoders {
     events: Decoder,
     calls: Option<CallDecoder>,
+    asked: Option<AskedDecoder>,
 }
 
 impl Decoders {
-    fn new(context: &TraceContext) -> Result<Decoders, ContextError> {
+    fn new(context: &TraceContext, manifest: &RunManifest) -> Result<Decoders, ContextError> {
+        let asked = manifest.asked.iter().map(|asked| &asked.event);
         Ok(Decoders {
             events: Decoder::new(context)?,
             calls: CallDecoder::new(context)?,
+            asked: AskedDecoder::new(context, asked)?,
         })
     }
 
@@ -114,7 +121,7 @@ impl Decoders {
     }
 
     fn page(&mut self, page: StoredPage) -> Decoded {
-        let (mut events, mut calls) = (Vec::new(), Vec::new());
+        let (mut events, mut calls, mut asked) = (Vec::new(), Vec::new(), Vec::new());
         // Damaged pages end early; what was read of them counts.
         match (page.role, &self.calls) {
             (TraceRole::Graph, Some(decoder)) => {
@@ -125,6 +132,9 @@ impl Decoders {
                 let _ = self
                     .events
                     .page(page.cpu, &page.bytes, |event| events.push(event));
+                if let Some(decoder) = &self.asked {
+                    let _ = decoder.page(&page.bytes, |record| asked.push(record));
+                }
             }
         }
         let StoredPage {
@@ -141,8 +151,19 @@ impl Decoders {
             last,
             events,
             calls,
+            asked,
         }
     }
+}
+
+/// A record of an event that the user asked for, for a timeline.
+fn item(cpu: CpuId, record: &AskedRecord) -> (CpuId, Ticks, TimelineItem) {
+    let item = TimelineItem::Asked {
+        event: record.event.clone(),
+        tid: record.tid,
+        fields: record.fields.clone(),
+    };
+    (cpu, record.time, item)
 }
 
 /// The common data for the frames of all stalls of a run.
@@ -195,6 +216,7 @@ impl Frames<'_> {
         };
         let mut events: Vec<&KernelEvent> = Vec::new();
         let mut calls: Vec<CallRecord> = Vec::new();
+        let mut asked: Vec<(CpuId, Ticks, TimelineItem)> = Vec::new();
         let mut kept = false;
         for page in pages
             .iter()
@@ -202,6 +224,7 @@ impl Frames<'_> {
         {
             page.events.iter().for_each(|event| senders.note(event));
             calls.extend(&page.calls);
+            asked.extend(page.asked.iter().map(|record| item(page.cpu, record)));
             if page.role == TraceRole::Local {
                 events.extend(&page.events);
                 // Pages of the time before show who sent, not what ran.
@@ -219,13 +242,16 @@ impl Frames<'_> {
             });
         }
         events.sort_by_key(|event| event.time);
-        let rows = timeline_rows(
+        let mut rows = timeline_rows(
             &of,
             events.iter().copied(),
             &senders,
             manifest.rate,
             &self.names,
         );
+        if !asked.is_empty() {
+            rows = with_instants(rows, stall, asked, manifest.rate);
+        }
         if calls.is_empty() {
             return Ok(rows);
         }
@@ -258,7 +284,9 @@ mod tests {
             names: StoredNames::new(&context),
         };
         let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap();
-        let mut pages = Decoders::new(&context).unwrap().decoded(pages);
+        let mut pages = Decoders::new(&context, run.manifest())
+            .unwrap()
+            .decoded(pages);
         let inside = |page: &Decoded, stall: &Stall| {
             page.cpu == stall.cpu && page.first <= stall.end && stall.start <= page.last
         };

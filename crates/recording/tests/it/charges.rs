@@ -72,6 +72,7 @@ fn charges_are_recorded_once_switches_are_missing() {
             clock: None,
             trace_buffer_kib: 4096,
             trace_limit_bytes: 0,
+            asked: Vec::new(),
             label: "CHARGES".into(),
             runs_dir: dir.path().to_path_buf(),
             command_line: vec!["test".into()],

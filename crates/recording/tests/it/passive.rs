@@ -50,6 +50,7 @@ fn settings(runs: &Path, owners: Owners) -> PassiveRecordSettings {
             clock: None,
             trace_buffer_kib: 8192,
             trace_limit_bytes: 64 << 20,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: "PASSIVE".into(),

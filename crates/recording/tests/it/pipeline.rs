@@ -22,6 +22,7 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
             clock: None,
             trace_buffer_kib: 1024,
             trace_limit_bytes: 1 << 20,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: "PIPE".into(),

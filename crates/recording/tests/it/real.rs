@@ -19,6 +19,7 @@ fn settings(runs: &Path, trace: bool) -> RecordSettings {
             clock: None,
             trace_buffer_kib: 4096,
             trace_limit_bytes: 64 << 20,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: "TEST".into(),

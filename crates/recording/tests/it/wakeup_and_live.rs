@@ -28,6 +28,7 @@ fn wakeup_settings(runs_dir: &Path) -> RecordSettings {
             clock: None,
             trace_buffer_kib: 4096,
             trace_limit_bytes: 0,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: "WAKE".into(),

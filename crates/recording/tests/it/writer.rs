@@ -45,6 +45,7 @@ fn run_settings(runs: &Path, writer: WriterThread) -> RunSettings {
         clock: None,
         trace_buffer_kib: 4096,
         trace_limit_bytes: 64 << 20,
+        asked: Vec::new(),
         tuning: None,
         writer,
         label: "WRITER".into(),

@@ -4,6 +4,7 @@
 //! event's id. It skips and counts what it cannot decode: unknown events, events shorter than their format, and pages
 //! with an invalid end.
 
+mod asked;
 mod marks;
 mod names;
 mod plan;
@@ -11,6 +12,7 @@ mod plan;
 use crate::context::{ContextError, TraceContext};
 use crate::format::NumberField;
 use crate::ring::{Page, PageError, PageLayout, PageLoss, PageRecords};
+pub use asked::{AskedDecoder, AskedRecord};
 use jitterscope_model::{CpuId, ExecutionContext, KernelEvent, Ticks};
 pub use marks::Mark;
 use marks::Marks;
@@ -163,6 +165,9 @@ impl Decoder {
             let id = self.id.u32(record.data) as usize;
             let Some(Some(plan)) = self.plans.get(id) else {
                 unknown += 1;
+                if let Some(seen) = self.seen.get_mut(id) {
+                    *seen += 1;
+                }
                 if let Some(marks) = &mut self.marks {
                     marks.record(id, record.time, record.data);
                 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::context::FormatText;
-use jitterscope_model::{ClockKind, EventKind, ExecutionContext, KernelAddr};
+use jitterscope_model::{AskedEvent, ClockKind, EventKind, ExecutionContext, KernelAddr};
 use std::collections::BTreeMap;
 
 const HEADER: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -252,4 +252,47 @@ fn a_context_without_formats_skips_and_counts_everything() {
     assert!(decode(&mut decoder, &page(&[(1, &[]), (2, &[])])).is_empty());
     assert_eq!(decoder.counts().unknown, 2);
     assert_eq!(decoder.layout().page_size(), 4096);
+}
+
+#[test]
+fn the_fields_of_an_asked_event_are_text_and_other_events_are_skipped() {
+    let context = context(vec![
+        format(
+            "block",
+            "block_rq_issue",
+            70,
+            &[
+                ("dev_t dev", 8, 4, 0),
+                ("int bytes", 12, 4, 1),
+                ("char comm[8]", 16, 8, 0),
+            ],
+        ),
+        format("net", "netif_rx", 71, &[("int len", 8, 4, 1)]),
+    ]);
+    let block: AskedEvent = "block:block_rq_issue".parse().unwrap();
+    let absent: AskedEvent = "block:absent".parse().unwrap();
+    let none = AskedDecoder::new(&context, [&absent].into_iter()).unwrap();
+    assert!(none.is_none());
+    let decoder = AskedDecoder::new(&context, [&absent, &block].into_iter());
+    let decoder = decoder.unwrap().unwrap();
+    let [a, b] = [*b"flus", *b"h\0zz"].map(u32::from_le_bytes);
+    let bytes = page(&[
+        (70, &[8 << 20 | 3, -1i32 as u32, a, b]),
+        (71, &[9]),
+        // Too short for its last field.
+        (70, &[0, 4096]),
+    ]);
+    let mut seen = Vec::new();
+    let keep = |record: AskedRecord| {
+        assert_eq!((&*record.event, record.tid), ("block:block_rq_issue", 7));
+        seen.push(record.fields);
+    };
+    decoder.page(&bytes, keep).unwrap();
+    assert_eq!(seen, ["dev=8:3 bytes=-1 comm=flush", "dev=0:0 bytes=4096"]);
+    assert!(decoder.page(&bytes[..3], |_| ()).is_err());
+    // An ordinary reader counts them, and hands over none.
+    let mut ordinary = Decoder::new(&context).unwrap();
+    assert!(decode(&mut ordinary, &bytes).is_empty());
+    let counts: Vec<_> = ordinary.seen().collect();
+    assert_eq!(counts, [("block:block_rq_issue", 2), ("net:netif_rx", 1)]);
 }

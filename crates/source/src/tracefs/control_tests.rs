@@ -13,6 +13,7 @@ fn settings() -> RecorderSettings {
         follow_threads: true,
         charges_later: true,
         grain: EventGrain::All,
+        asked: Vec::new(),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) struct FakeWriter {
 }
 
 /// Events that are newer than the recorded fixture.
-fn later_events() -> [FormatText; 4] {
+fn later_events() -> [FormatText; 6] {
     let of = |system: &str, event: &str, id: u32, fields: &[&str]| {
         let mut text = format!("name: {event}\nID: {id}\nformat:\n");
         let common = [
@@ -82,6 +82,9 @@ fn later_events() -> [FormatText; 4] {
             9004,
             &["pid_t pid", "u64 runtime"],
         ),
+        // Events that only a user asks for.
+        of("net", "netif_rx", 9005, &["int len"]),
+        of("block", "block_rq_issue", 9006, &["dev_t dev", "int bytes"]),
     ]
 }
 

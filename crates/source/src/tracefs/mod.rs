@@ -8,6 +8,7 @@
 //! rewrites kernel text and interrupts every CPU. Full buffers overwrite the oldest events, because only then pages
 //! state where events are missing and how many. Reads never wait, so no measured CPU has to wake a reader.
 
+mod asked;
 mod controls;
 mod error;
 mod events;
@@ -27,6 +28,7 @@ mod stats;
 mod watch;
 mod writer;
 
+pub use asked::AskedError;
 pub use error::TraceError;
 pub(crate) use events::{Missing, is_recorded, missing_in, missing_local, missing_senders};
 pub use graph::{CallGraph, GraphSettings, graph_functions, graph_support};

@@ -11,8 +11,8 @@ use super::watch::Watch;
 use super::{Role, TraceError, Tracefs};
 use crate::context::TraceContext;
 use jitterscope_model::{
-    ClockKind, CpuId, CpuSet, EventGrain, SourceLoss, SourceProblem, SourceReport, SourceStatus,
-    TracefsFlaw,
+    AskedEvent, ClockKind, CpuId, CpuSet, EventGrain, SourceLoss, SourceProblem, SourceReport,
+    SourceStatus, TracefsFlaw,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -54,6 +54,8 @@ pub struct RecorderSettings {
     pub charges_later: bool,
     /// Which classes of events are recorded.
     pub grain: EventGrain,
+    /// Events that the user asked for, recorded on the measured CPUs: see [`Tracefs::check_asked`].
+    pub asked: Vec<AskedEvent>,
 }
 
 /// A recording in progress. Dropping it ends it and removes both instances.
@@ -117,6 +119,7 @@ impl Recorder {
                 vectors: true,
                 targets: None,
                 last,
+                asked: &settings.asked,
             },
         )?;
         let of_sender = |(wanted, target): &(Wanted, EventFilter)| {
@@ -149,6 +152,7 @@ impl Recorder {
                 vectors: false,
                 targets: (!everywhere).then_some(&settings.measured),
                 last,
+                asked: &[],
             },
         );
         // One description must fit the pages of both.

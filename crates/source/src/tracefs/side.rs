@@ -8,7 +8,7 @@ use super::{Clocks, TraceError, Tracefs, clock_name, filter};
 use crate::context::FormatText;
 use crate::format::EventFormat;
 use crate::ring::PageLayout;
-use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, SourceLoss};
+use jitterscope_model::{AskedEvent, ClockKind, CpuId, CpuSet, EventGrain, SourceLoss};
 use std::collections::BTreeSet;
 
 /// The smallest useful buffer, KiB per CPU; unrecorded CPUs get it, too.
@@ -53,6 +53,8 @@ pub(super) struct Plan<'a> {
     pub(super) targets: Option<&'a CpuSet>,
     /// The highest CPU of the machine.
     pub(super) last: CpuId,
+    /// What the user asked for as well.
+    pub(super) asked: &'a [AskedEvent],
 }
 
 impl Side {
@@ -61,6 +63,9 @@ impl Side {
         let instance = Instance::create(tracefs, plan.role)?;
         let mut side = Side::without_events(instance, plan.clock, plan.cpus, plan.kb_per_cpu)?;
         side.enable_events(plan);
+        for asked in plan.asked {
+            side.enable_asked(asked)?;
+        }
         if side.formats.is_empty() {
             return Err(TraceError::NoEvents(side.missing.events));
         }

@@ -1,6 +1,6 @@
 use super::fake::{Fake, START, stat};
 use super::*;
-use jitterscope_model::{CpuId, EventGrain, SourceLoss, SourceProblem, SourceStatus};
+use jitterscope_model::{AskedEvent, CpuId, EventGrain, SourceLoss, SourceProblem, SourceStatus};
 use rustix::io::Errno;
 
 fn settings(measured: &str) -> RecorderSettings {
@@ -12,6 +12,7 @@ fn settings(measured: &str) -> RecorderSettings {
         follow_threads: false,
         charges_later: false,
         grain: EventGrain::All,
+        asked: Vec::new(),
     }
 }
 
@@ -731,4 +732,65 @@ fn a_locked_kernel_is_reported_as_one() {
             assert_eq!(error.problem(), SourceProblem::LockedDown);
         }
     }
+}
+
+fn asked(events: &[&str]) -> Vec<AskedEvent> {
+    events.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn asked_events_are_filtered_enabled_and_described() {
+    let fake = Fake::new();
+    let settings = RecorderSettings {
+        asked: asked(&["net:netif_rx:len > 9", "block:block_rq_issue"]),
+        ..settings("1")
+    };
+    let recorder = Recorder::start(&fake.open(), &settings).unwrap();
+    let log = fake.log();
+    let at = |step: &str| log.iter().position(|done| done == step).expect(step);
+    let enabled = at("local/events/net/netif_rx/enable=1");
+    assert!(at("local/events/net/netif_rx/filter=len > 9") < enabled);
+    assert!(enabled < at("local/tracing_on=1"));
+    at("local/events/block/block_rq_issue/enable=1");
+    let described = |event: &str| {
+        let formats = &recorder.context().formats;
+        formats.iter().any(|format| format.event == event)
+    };
+    assert!(described("netif_rx") && described("block_rq_issue"));
+}
+
+#[test]
+fn an_event_that_cannot_be_recorded_is_refused_with_the_reason() {
+    let fake = Fake::new();
+    let tracing = "/sys/kernel/tracing";
+    for event in ["net/netif_rx", "block/block_rq_issue"] {
+        fake.put(&format!("{tracing}/events/{event}/format"), "name: event\n");
+    }
+    let all = "net:netif_rx\nblock:block_rq_issue\n";
+    fake.put(&format!("{tracing}/available_events"), all);
+    let tracefs = fake.open();
+    let check = |events: &[&str]| tracefs.check_asked(&asked(events));
+    check(&["net:netif_rx:len > 9", "block:block_rq_issue"]).unwrap();
+    let Err(AskedError::Unknown { name, known }) = check(&["net:netif_tx"]) else {
+        panic!("there is no netif_tx");
+    };
+    assert_eq!(name, "net:netif_tx");
+    assert!(known.contains(&"net:netif_rx".to_owned()), "{known:?}");
+    assert!(matches!(
+        check(&["sched:sched_switch"]),
+        Err(AskedError::Own { .. })
+    ));
+    let twice = ["net:netif_rx", "net:netif_rx:len > 9"];
+    assert!(matches!(check(&twice), Err(AskedError::Twice { .. })));
+    fake.refuse("filters/events/net/netif_rx/filter", Errno::INVAL);
+    let Err(AskedError::Filter { fields, .. }) = check(&["net:netif_rx:width > 9"]) else {
+        panic!("the kernel refuses the filter");
+    };
+    assert_eq!(fields, ["len"]);
+    drop(tracefs);
+    let log = fake.log();
+    assert!(
+        log.iter().any(|step| step.starts_with("rmdir filters")),
+        "{log:?}"
+    );
 }

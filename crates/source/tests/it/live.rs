@@ -35,6 +35,7 @@ fn ready() -> Option<(Tracefs, RecorderSettings)> {
         follow_threads: false,
         charges_later: false,
         grain: EventGrain::All,
+        asked: Vec::new(),
     };
     if !settings.online.contains(CpuId(1)) {
         jitterscope_testing::skip("this machine has no CPU 1");

@@ -128,6 +128,7 @@ fn measure(machine: &Machine, cpus: &CpuSet, runs: &Path, label: &str) -> RunCul
             clock: None,
             trace_buffer_kib: 4096,
             trace_limit_bytes: 16 << 20,
+            asked: Vec::new(),
             tuning: None,
             writer: WriterThread::default(),
             label: label.into(),

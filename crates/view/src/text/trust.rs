@@ -7,7 +7,9 @@ use crate::report::Report;
 use crate::sources::source_words;
 use crate::style::Tone;
 use jitterscope_analyze::{AttributionSummary, RunSummary, SourceWords, Trust, WakeupSummary};
-use jitterscope_model::{ClockKind, Imported, Nanos, ProbeKind, RateSource, SourceStatus, visible};
+use jitterscope_model::{
+    AskedEventRecords, ClockKind, Imported, Nanos, ProbeKind, RateSource, SourceStatus, visible,
+};
 
 /// The least share of events inside stalls at which the correlation is sound.
 pub(super) const SOUND: f64 = 0.999;
@@ -71,6 +73,13 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
         (Some(price), None) => report.fact(None, "tracing cost", super::price::text(price)),
         (Some(price), Some(_)) => report.fact(None, "records", super::price::records(price)),
     }
+    for (at, asked) in summary.run.asked_events.iter().enumerate() {
+        report.fact(
+            None,
+            if at == 0 { "also recorded" } else { "" },
+            also(asked, trust),
+        );
+    }
     report.fact(None, "raw trace", raw_trace(trust));
     limited(&mut report, summary);
     report
@@ -115,6 +124,22 @@ fn sleeper(wakeup: &WakeupSummary, trust: &Trust) -> String {
          timer's, the idle state's and the scheduler's, and {} of it is the least this machine takes",
         rate(trust.samples_per_sec.unwrap_or_default()),
         wakeup.total.min_ns.unwrap_or_default()
+    )
+}
+
+/// An event that the user asked for.
+fn also(asked: &AskedEventRecords, trust: &Trust) -> String {
+    let filter = asked.event.filter.as_deref();
+    let only = filter.map_or_else(String::new, |filter| format!(" with {}", visible(filter)));
+    let cost = trust.price.as_ref().and_then(|price| price.record);
+    let cost = cost.map_or_else(String::new, |cost| {
+        let most = cost.cold_ns.0.saturating_mul(asked.records);
+        format!(", at most {} of the recorded CPUs in total", Nanos(most))
+    });
+    format!(
+        "{}{only}: {} records{cost}; report --stall shows them",
+        visible(&asked.event.name()),
+        count(asked.records)
     )
 }
 

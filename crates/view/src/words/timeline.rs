@@ -67,6 +67,9 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
                 .join("; ");
             (tame(&format!("{function}()")), note)
         }
+        TimelineItem::Asked { event, tid, fields } => {
+            (tame(event), tame(&format!("{fields} (tid {tid})")))
+        }
         TimelineItem::LeftOut => labelled("left out", String::new()),
     }
 }
