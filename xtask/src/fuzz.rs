@@ -99,7 +99,7 @@ pub fn stage(_: Consent, found: &mut Found) -> anyhow::Result<()> {
     let programs = build(QUICK)?;
     let seconds = (IN_STAGE / targets.len()).max(1);
     for target in &targets {
-        for_seconds(&programs, target, u32::try_from(seconds)?)?;
+        quietly_for_seconds(&programs, target, u32::try_from(seconds)?)?;
         found.passed += 1;
     }
     Ok(())
@@ -174,15 +174,37 @@ fn for_seconds(programs: &Path, target: &str, seconds: u32) -> anyhow::Result<()
     fuzz(programs, target, &[&folders[..], &[&limit]].concat())
 }
 
-/// Runs a target. Inputs that break it are kept in `fuzz/artifacts`.
-fn fuzz(programs: &Path, target: &str, args: &[&str]) -> anyhow::Result<()> {
+/// Runs a target, and shows what it prints only if it fails: thousands of lines of progress hide what matters.
+fn quietly_for_seconds(programs: &Path, target: &str, seconds: u32) -> anyhow::Result<()> {
+    let mut command = command(programs, target)?;
+    let limit = format!("-max_total_time={seconds}");
+    command.args(folders(target)?).arg(&limit);
+    shell::say(&format!("+ {target} {limit}"));
+    let mut said = Vec::new();
+    let status = shell::watch(command, |line| said.push(line.to_owned()))?;
+    if !status.success() {
+        shell::say(&said.join("\n"));
+        bail!("the fuzz target {target} failed ({status})");
+    }
+    Ok(())
+}
+
+/// A target's program. Inputs that break it are kept in `fuzz/artifacts`.
+fn command(programs: &Path, target: &str) -> anyhow::Result<Command> {
     let kept = shell::root().join("fuzz/artifacts").join(target);
     fs::create_dir_all(&kept).with_context(|| kept.display().to_string())?;
-    shell::say(&format!("+ {target} {}", args.join(" ")));
-    let status = Command::new(programs.join(target))
+    let mut command = Command::new(programs.join(target));
+    command
         .arg(format!("-artifact_prefix={}/", kept.display()))
+        .current_dir(shell::root());
+    Ok(command)
+}
+
+/// Runs a target.
+fn fuzz(programs: &Path, target: &str, args: &[&str]) -> anyhow::Result<()> {
+    shell::say(&format!("+ {target} {}", args.join(" ")));
+    let status = command(programs, target)?
         .args(args)
-        .current_dir(shell::root())
         .status()
         .with_context(|| format!("the fuzz target {target} cannot be started"))?;
     ensure!(

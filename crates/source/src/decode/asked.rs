@@ -3,7 +3,7 @@
 use crate::context::{ContextError, TraceContext};
 use crate::format::EventFormat;
 use crate::ring::{Page, PageError, PageLayout};
-use jitterscope_model::{AskedEvent, Name, Ticks};
+use jitterscope_model::{AskedEvent, KernelAddr, Name, Ticks};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tracepoint_decode::{PerfByteReader, PerfFieldFormat};
@@ -32,6 +32,8 @@ pub struct AskedRecord {
 pub struct AskedDecoder {
     layout: PageLayout,
     formats: BTreeMap<u16, (Name, EventFormat)>,
+    /// Names of kernel functions that the recording looked up.
+    symbols: BTreeMap<KernelAddr, String>,
 }
 
 impl AskedDecoder {
@@ -57,7 +59,12 @@ impl AskedDecoder {
             return Ok(None);
         }
         let layout = context.layout()?;
-        Ok(Some(AskedDecoder { layout, formats }))
+        let symbols = context.symbols.clone();
+        Ok(Some(AskedDecoder {
+            layout,
+            formats,
+            symbols,
+        }))
     }
 
     /// Passes each such record of a page to `sink`, in order of time.
@@ -73,49 +80,51 @@ impl AskedDecoder {
                     time: record.time,
                     event: name.clone(),
                     tid: format.number("common_pid").i32(record.data),
-                    fields: fields(format, record.data),
+                    fields: self.fields(format, record.data),
                 });
             }
         }
         Ok(())
     }
-}
 
-/// The fields of a record as text.
-fn fields(format: &EventFormat, record: &[u8]) -> String {
-    let mut text = String::new();
-    for field in format.own_fields() {
-        let before = text.len();
-        if !text.is_empty() {
-            text.push(' ');
+    /// The fields of a record as text.
+    fn fields(&self, format: &EventFormat, record: &[u8]) -> String {
+        let mut text = String::new();
+        for field in format.own_fields() {
+            let before = text.len();
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            if self.write_field(&mut text, field, record).is_none() {
+                text.truncate(before);
+            }
+            if text.len() > LONGEST {
+                text.truncate(text.floor_char_boundary(LONGEST));
+                text.push('…');
+                break;
+            }
         }
-        if write_field(&mut text, field, record).is_none() {
-            text.truncate(before);
-        }
-        if text.len() > LONGEST {
-            text.truncate(text.floor_char_boundary(LONGEST));
-            text.push('…');
-            break;
-        }
+        text
     }
-    text
-}
 
-/// Writes a field; `None` if the record is too short for it.
-fn write_field(text: &mut String, field: &PerfFieldFormat, record: &[u8]) -> Option<()> {
-    let reader = PerfByteReader::new(false);
-    field.get_field_bytes(record, reader)?;
-    let value = field.get_field_value_with_data_and_reader(record, reader);
-    write!(text, "{}=", field.name()).ok()?;
-    if field.field().starts_with(DEVICE) && value.bytes().len() == size_of::<u32>() {
-        let device = value.to_u32(0);
-        return write!(
-            text,
-            "{}:{}",
-            device >> MINOR_BITS,
-            device & ((1 << MINOR_BITS) - 1)
-        )
-        .ok();
+    /// Writes a field; `None` if the record is too short for it.
+    fn write_field(&self, text: &mut String, field: &PerfFieldFormat, record: &[u8]) -> Option<()> {
+        let reader = PerfByteReader::new(false);
+        let bytes = field.get_field_bytes(record, reader)?;
+        write!(text, "{}=", field.name()).ok()?;
+        let declared = field.field();
+        if let (true, Ok(bytes)) = (declared.starts_with(DEVICE), bytes.try_into()) {
+            let device = u32::from_le_bytes(bytes);
+            let minor = device & ((1 << MINOR_BITS) - 1);
+            return write!(text, "{}:{minor}", device >> MINOR_BITS).ok();
+        }
+        if let (true, Ok(bytes)) = (declared.contains('*'), bytes.try_into())
+            && let Some(name) = self.symbols.get(&KernelAddr(u64::from_le_bytes(bytes)))
+        {
+            text.push_str(name);
+            return Some(());
+        }
+        let value = field.get_field_value_with_data_and_reader(record, reader);
+        write!(text, "{}", value.display()).ok()
     }
-    write!(text, "{}", value.display()).ok()
 }

@@ -296,3 +296,28 @@ fn the_fields_of_an_asked_event_are_text_and_other_events_are_skipped() {
     let counts: Vec<_> = ordinary.seen().collect();
     assert_eq!(counts, [("block:block_rq_issue", 2), ("net:netif_rx", 1)]);
 }
+
+#[test]
+fn a_field_with_the_address_of_a_known_function_has_its_name() {
+    let mut context = context(vec![format(
+        "timer",
+        "armed",
+        90,
+        &[("void * function", 8, 8, 0), ("u64 expires", 16, 8, 0)],
+    )]);
+    context
+        .symbols
+        .insert(KernelAddr(0x1_0000_0002), "tick".into());
+    let armed: AskedEvent = "timer:armed".parse().unwrap();
+    let decoder = AskedDecoder::new(&context, [&armed].into_iter());
+    let decoder = decoder.unwrap().unwrap();
+    let mut seen = Vec::new();
+    let bytes = page(&[(90, &[2, 1, 2, 1]), (90, &[3, 0, 7, 0])]);
+    decoder
+        .page(&bytes, |record| seen.push(record.fields))
+        .unwrap();
+    assert_eq!(
+        seen,
+        ["function=tick expires=4294967298", "function=0x3 expires=7"]
+    );
+}
