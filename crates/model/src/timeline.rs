@@ -96,6 +96,14 @@ pub enum TimelineItem {
         /// The event's own fields as `name=value`, separated by spaces.
         fields: String,
     },
+    /// A mark of the application's log begins or ends.
+    Mark {
+        name: Name,
+        /// Its whole length; 0 if the log names a moment.
+        length_ns: Nanos,
+        /// Whether it ends here, and began before the stall.
+        ends: bool,
+    },
     /// Left out by a redacted report.
     LeftOut,
 }

@@ -5,7 +5,8 @@ use crate::redact::Redact;
 use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::periods::Effort;
 use jitterscope_model::{
-    Nanos, Part, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow, Verdict,
+    AppMark, Nanos, Part, SCHEMA_VERSION, Stall, StallId, TimelineItem, TimelineRow, Verdict,
+    visible,
 };
 use jitterscope_recording::stall_timeline;
 use jitterscope_source::Moment;
@@ -17,6 +18,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::path::Path;
+
+/// The most marks around a stall that are named.
+const MOST_MARKS: usize = 3;
 
 #[derive(Clone, Debug)]
 pub enum Which {
@@ -106,6 +110,7 @@ pub fn look(path: &Path, which: &Which, redact: Redact) -> anyhow::Result<Seen> 
         .into_iter()
         .chain(remark)
         .chain(together)
+        .chain(around(&run, worst, redact))
         .chain(problem)
         .collect();
     let view = TimelineView {
@@ -125,6 +130,31 @@ pub fn look(path: &Path, which: &Which, redact: Redact) -> anyhow::Result<Seen> 
         stall: worst.clone(),
         view,
     })
+}
+
+/// The marks of the application's logs that began before the stall and ended after it.
+fn around(run: &RunReader, stall: &WorstStall, redact: Redact) -> Vec<String> {
+    let from = stall.start_realtime_ns;
+    let until = from.saturating_add(stall.duration_ns.0);
+    let logs = run.marks().unwrap_or_default();
+    let surrounds =
+        |mark: &&AppMark| mark.start_realtime_ns < from && until < mark.end_realtime_ns();
+    let marks = logs.iter().flat_map(|log| &log.marks).filter(surrounds);
+    let sentence = |mark: &AppMark| {
+        let name = match redact.on {
+            true => String::new(),
+            false => format!(" '{}'", visible(&mark.name)),
+        };
+        let earlier = Nanos(from - mark.start_realtime_ns);
+        let length = mark.length_ns;
+        format!("It lies within the mark{name}, which began {earlier} earlier and took {length}.")
+    };
+    let mut said: Vec<String> = marks.clone().take(MOST_MARKS).map(sentence).collect();
+    let more = marks.count().saturating_sub(MOST_MARKS);
+    if more > 0 {
+        said.push(format!("It lies within {more} more marks."));
+    }
+    said
 }
 
 /// Whether the whole stall has this verdict.

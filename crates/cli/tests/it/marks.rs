@@ -47,6 +47,63 @@ fn around_the_worst(report: &Value) -> String {
 }
 
 #[test]
+fn a_timeline_shows_the_marks_that_meet_its_stall() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = dir.path();
+    readme::copied(runs, readme::RUN);
+    let worst = json(&jitterscope(runs, &["report", "--json"]))["worst"][0].clone();
+    let of = |name: &str| worst[name].as_u64().unwrap();
+    let (start, length) = (of("start_realtime_ns"), of("duration_ns"));
+    let third = length / 3;
+    let table = [
+        format!("{},{},around", start - MS, length + 2 * MS),
+        format!("{},{MS},begun", start + third),
+        format!("{},{},ended", start - MS, MS + 2 * third),
+        format!("{},{MS},elsewhere", start + length + MS),
+    ];
+    let file = runs.join("some.csv");
+    fs::write(
+        &file,
+        format!("start_ns,duration_ns,request\n{}\n", table.join("\n")),
+    )
+    .unwrap();
+    good(annotate(runs, &[file.to_str().unwrap()]));
+    let shown = ["report", "--worst", "1", "--json"];
+    let stall = json(&jitterscope(runs, &shown));
+    let frames = stall["frames"].as_array().unwrap();
+    let marks: Vec<&Value> = frames.iter().filter(|row| row["item"] == "mark").collect();
+    let [begun, ended] = marks[..] else {
+        panic!("{marks:#?}");
+    };
+    assert_eq!(
+        (&begun["name"], &begun["ends"]),
+        (&"begun".into(), &false.into())
+    );
+    assert_eq!(
+        (&ended["name"], &ended["ends"]),
+        (&"ended".into(), &true.into())
+    );
+    let near = |row: &Value, at: u64| row["start_ns"].as_u64().unwrap().abs_diff(at) < 1000;
+    assert!(near(begun, third) && near(ended, 2 * third), "{marks:#?}");
+    let remarks = stall["remarks"].to_string();
+    let around = "It lies within the mark 'around', which began 1.00 ms earlier";
+    assert!(
+        remarks.contains(around) && !remarks.contains("elsewhere"),
+        "{remarks}"
+    );
+    let text = good(jitterscope(runs, &["report", "--worst", "1"]));
+    assert!(
+        text.contains("mark begun") && text.contains("mark 'around'"),
+        "{text}"
+    );
+    let hidden = good(jitterscope(runs, &["report", "--worst", "1", "--redact"]));
+    assert!(
+        !hidden.contains("begun") && !hidden.contains("around'"),
+        "{hidden}"
+    );
+}
+
+#[test]
 fn marks_at_known_stalls_are_explained_by_them() {
     let dir = tempfile::tempdir().unwrap();
     let runs = dir.path();

@@ -4,7 +4,7 @@ use super::{ReplayError, context};
 use crate::kept_names::StoredNames;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls, with_instants};
 use jitterscope_model::{
-    CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, RunManifest, Stall,
+    AppMark, CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, RunManifest, Stall,
     ThreadAccount, Ticks, TimelineItem, TimelineRow,
 };
 use jitterscope_source::{
@@ -26,6 +26,7 @@ pub fn stall_timeline(run: &RunReader, stall: &Stall) -> Result<Vec<TimelineRow>
     let frames = Frames {
         manifest: run.manifest(),
         names: StoredNames::new(&context),
+        marks: marks(run),
     };
     let (from, to) = frames.around(stall);
     let pages = Decoders::new(&context, run.manifest())?.decoded(run.trace_pages(from, to)?);
@@ -54,6 +55,7 @@ fn timelines(
     let frames = Frames {
         manifest: run.manifest(),
         names: StoredNames::new(&context),
+        marks: marks(run),
     };
     let mut decoders = Decoders::new(&context, run.manifest())?;
     let index = run.trace_index()?;
@@ -170,6 +172,14 @@ fn item(cpu: CpuId, record: &AskedRecord) -> (CpuId, Ticks, TimelineItem) {
 struct Frames<'r> {
     manifest: &'r RunManifest,
     names: StoredNames,
+    /// Those of the application's logs.
+    marks: Vec<AppMark>,
+}
+
+/// The marks of all logs of a run. A damaged file is reported with the run's summary.
+fn marks(run: &RunReader) -> Vec<AppMark> {
+    let logs = run.marks().unwrap_or_default();
+    logs.into_iter().flat_map(|log| log.marks).collect()
 }
 
 impl Frames<'_> {
@@ -188,6 +198,28 @@ impl Frames<'_> {
         let cpus = manifest.probe.cpus.iter();
         cpus.for_each(|cpu| senders.records_wakings_of(cpu));
         senders
+    }
+
+    /// The begins of marks within a stall, and the ends of those that began before it.
+    fn marks_in(&self, stall: &Stall) -> Vec<(CpuId, Ticks, TimelineItem)> {
+        let from = self.manifest.realtime_ns(stall.start);
+        let within = from..=self.manifest.realtime_ns(stall.end);
+        let item = |mark: &AppMark| {
+            let begins = within.contains(&mark.start_realtime_ns);
+            let at = match begins {
+                true => mark.start_realtime_ns,
+                false => Some(mark.end_realtime_ns()).filter(|end| within.contains(end))?,
+            };
+            let after = self.manifest.rate.ticks(Nanos(at - from));
+            let item = TimelineItem::Mark {
+                name: mark.name.as_str().into(),
+                length_ns: mark.length_ns,
+                ends: !begins,
+            };
+            // Times of the day are rounded.
+            Some((stall.cpu, (stall.start + after).min(stall.end), item))
+        };
+        self.marks.iter().filter_map(item).collect()
     }
 
     /// `pages`: at least those around the stall, in time order.
@@ -216,7 +248,7 @@ impl Frames<'_> {
         };
         let mut events: Vec<&KernelEvent> = Vec::new();
         let mut calls: Vec<CallRecord> = Vec::new();
-        let mut asked: Vec<(CpuId, Ticks, TimelineItem)> = Vec::new();
+        let mut instants: Vec<(CpuId, Ticks, TimelineItem)> = Vec::new();
         let mut kept = false;
         for page in pages
             .iter()
@@ -224,7 +256,7 @@ impl Frames<'_> {
         {
             page.events.iter().for_each(|event| senders.note(event));
             calls.extend(&page.calls);
-            asked.extend(page.asked.iter().map(|record| item(page.cpu, record)));
+            instants.extend(page.asked.iter().map(|record| item(page.cpu, record)));
             if page.role == TraceRole::Local {
                 events.extend(&page.events);
                 // Pages of the time before show who sent, not what ran.
@@ -249,8 +281,9 @@ impl Frames<'_> {
             manifest.rate,
             &self.names,
         );
-        if !asked.is_empty() {
-            rows = with_instants(rows, stall, asked, manifest.rate);
+        instants.extend(self.marks_in(stall));
+        if !instants.is_empty() {
+            rows = with_instants(rows, stall, instants, manifest.rate);
         }
         if calls.is_empty() {
             return Ok(rows);
@@ -282,6 +315,7 @@ mod tests {
         let frames = Frames {
             manifest: &manifest,
             names: StoredNames::new(&context),
+            marks: Vec::new(),
         };
         let pages = run.trace_pages(Ticks(0), Ticks(u64::MAX)).unwrap();
         let mut pages = Decoders::new(&context, run.manifest())

@@ -70,6 +70,18 @@ pub(crate) fn timeline_item(item: &TimelineItem) -> (String, String) {
         TimelineItem::Asked { event, tid, fields } => {
             (tame(event), tame(&format!("{fields} (tid {tid})")))
         }
+        TimelineItem::Mark {
+            name,
+            length_ns,
+            ends,
+        } => {
+            let note = match (ends, length_ns.0) {
+                (true, _) => format!("ends, after {length_ns}"),
+                (false, 0) => String::new(),
+                (false, _) => format!("begins, for {length_ns}"),
+            };
+            (tame(&format!("mark {name}")), note)
+        }
         TimelineItem::LeftOut => labelled("left out", String::new()),
     }
 }
