@@ -53,7 +53,7 @@ fn an_asked_event_lies_within_the_frames_of_its_stall() {
     let armed = |rank: u32| {
         let stall = jitterscope(
             dir.path(),
-            &["report", id, "--stall", &rank.to_string(), "--json"],
+            &["report", id, "--worst", &rank.to_string(), "--json"],
         );
         assert!(stall.status.success(), "{}", stderr(&stall));
         let frames = json(&stall)["frames"].as_array().unwrap().clone();

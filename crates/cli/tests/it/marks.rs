@@ -3,6 +3,7 @@
 
 use crate::live::{can_trace, jitterscope, json, stderr, turn};
 use crate::readme;
+use crate::reattribute::{copy, fixtures};
 use crate::schema_check::conforms;
 use jitterscope_platform::{current_tid, pin_current_thread};
 use rustix::process::setpriority_process;
@@ -50,7 +51,8 @@ fn around_the_worst(report: &Value) -> String {
 fn a_timeline_shows_the_marks_that_meet_its_stall() {
     let dir = tempfile::tempdir().unwrap();
     let runs = dir.path();
-    readme::copied(runs, readme::RUN);
+    let fixture = fixtures("recording/tests/fixtures/spin");
+    copy(&fixture, &runs.join("spin"));
     let worst = json(&jitterscope(runs, &["report", "--json"]))["worst"][0].clone();
     let of = |name: &str| worst[name].as_u64().unwrap();
     let (start, length) = (of("start_realtime_ns"), of("duration_ns"));

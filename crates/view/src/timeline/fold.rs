@@ -1,7 +1,7 @@
 //! Merges repetitions in a timeline into one line with a count.
 
 use crate::words;
-use jitterscope_model::{CpuId, Nanos, TimelineRow};
+use jitterscope_model::{CpuId, Nanos, TimelineItem, TimelineRow};
 use std::collections::BTreeMap;
 
 /// Fewer repetitions than this are all shown.
@@ -65,9 +65,13 @@ const SHORT: [(u64, usize); 10] = [
     (2, 2),
 ];
 
+/// At most this many records that the user asked for are all shown; more are merged like others.
+const MOST_ASKED: usize = 6;
+
 /// The lines of a CPU-by-CPU timeline of a stall of this length. Above `most` lines, short neighbours are merged, the
 /// shortest first.
 pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<'_>> {
+    let keeps_asked = rows.iter().filter(|row| is_asked(row)).count() <= MOST_ASKED;
     let lines_with = |short: Nanos, fewest: usize| {
         let mut lines = Vec::new();
         level(
@@ -76,6 +80,7 @@ pub(super) fn fold(rows: &[TimelineRow], stall: Nanos, most: usize) -> Vec<Line<
                 short,
                 fewest,
                 together: Nanos(stall.0 / LARGEST),
+                keeps_asked,
             },
             &mut lines,
         );
@@ -100,6 +105,16 @@ struct Limits {
     fewest: usize,
     /// Only this much time in a line.
     together: Nanos,
+    /// No record that the user asked for.
+    keeps_asked: bool,
+}
+
+/// Whether the user asked for this record.
+fn is_asked(row: &TimelineRow) -> bool {
+    matches!(
+        row.item,
+        TimelineItem::Asked { .. } | TimelineItem::Mark { .. }
+    )
 }
 
 /// The number of leading groups that are short, in one place, and together within the limit of a line.
@@ -108,6 +123,7 @@ fn brief(groups: &[&[TimelineRow]], limits: Limits) -> usize {
     let fits = |group: &&&[TimelineRow]| {
         total += length(&group[0]);
         length(&group[0]) < limits.short
+            && !(limits.keeps_asked && group.iter().any(is_asked))
             && same_place_as(&groups[0][0], &group[0])
             && total <= limits.together.max(limits.short)
     };
@@ -230,7 +246,7 @@ fn shape(group: &[TimelineRow]) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{Culprit, Subject, TimelineItem};
+    use jitterscope_model::{Culprit, Subject};
     use proptest::prelude::*;
 
     /// Everything here is longer than the shortest merged frames.
@@ -252,6 +268,45 @@ mod tests {
             item: TimelineItem::IdleEnds,
             ..row(0, 0, start, 0)
         }
+    }
+
+    fn mark(start: u64) -> TimelineRow {
+        let item = TimelineItem::Mark {
+            name: "order".into(),
+            length_ns: Nanos(7),
+            ends: false,
+        };
+        TimelineRow {
+            end: None,
+            item,
+            ..row(0, 1, start, 0)
+        }
+    }
+
+    #[test]
+    fn a_few_records_that_the_user_asked_for_stay_whatever_is_merged_around_them() {
+        let marks = |every: u64| {
+            let mut rows = Vec::new();
+            for n in 0..200 {
+                rows.push(row(0, 0, 100 * n, (n % 7) as i64));
+                if n % every == 50 {
+                    rows.push(mark(100 * n + 1));
+                }
+            }
+            rows
+        };
+        let shown = |rows: &[TimelineRow]| {
+            let lines = fold(rows, Nanos(20_000), 20);
+            let is_mark = |line: &&Line<'_>| matches!(line, Line::Row(row) if is_asked(row));
+            (lines.iter().filter(is_mark).count(), lines.len())
+        };
+        let (few, lines) = shown(&marks(100));
+        assert!(few == 2 && lines < 30, "{few} of 2, {lines} lines");
+        let (many, lines) = shown(&marks(55));
+        assert!(many == 3 && lines < 40, "{many} of 3, {lines} lines");
+        let mut crowd = marks(100);
+        crowd.splice(0..0, (0..50).map(mark));
+        assert!(shown(&crowd).1 < 30, "{:?}", shown(&crowd));
     }
 
     #[test]
