@@ -1,7 +1,7 @@
 //! The trust in the report.
 
 use super::Page;
-use crate::lines::cpus_text;
+use crate::lines::{counted, cpus_text};
 use crate::number::{bytes, count, percent, percent_down, rate};
 use crate::report::Report;
 use crate::sources::source_words;
@@ -137,9 +137,9 @@ fn also(asked: &AskedEventRecords, trust: &Trust) -> String {
         format!(", at most {} of the recorded CPUs in total", Nanos(most))
     });
     format!(
-        "{}{only}: {} records{cost}; report --stall shows them",
+        "{}{only}: {}{cost}; report --stall shows them",
         visible(&asked.event.name()),
-        count(asked.records)
+        counted(asked.records.try_into().unwrap_or(usize::MAX), "record")
     )
 }
 
