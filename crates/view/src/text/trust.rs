@@ -1,7 +1,7 @@
 //! The trust in the report.
 
 use super::Page;
-use crate::lines::{counted, cpus_text};
+use crate::lines::cpus_text;
 use crate::number::{bytes, count, percent, percent_down, rate};
 use crate::report::Report;
 use crate::sources::source_words;
@@ -136,10 +136,11 @@ fn also(asked: &AskedEventRecords, trust: &Trust) -> String {
         let most = cost.cold_ns.0.saturating_mul(asked.records);
         format!(", at most {} of the recorded CPUs in total", Nanos(most))
     });
+    let plural = if asked.records == 1 { "" } else { "s" };
     format!(
-        "{}{only}: {}{cost}; report --stall shows them",
+        "{}{only}: {} record{plural}{cost}; report --stall shows them",
         visible(&asked.event.name()),
-        counted(asked.records.try_into().unwrap_or(usize::MAX), "record")
+        count(asked.records)
     )
 }
 
