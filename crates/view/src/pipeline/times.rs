@@ -26,8 +26,8 @@ pub(crate) fn table(pipeline: &PipelineSummary) -> Table {
     let mut columns = vec![
         Column::text("time"),
         Column::number("messages").of_pages(),
-        Column::number("mean").of_pages(),
-        Column::number("min").of_pages(),
+        Column::number("min").of_rank(1),
+        Column::number("mean").of_rank(2),
     ];
     columns.extend(Column::numbers(
         MESSAGE_LEVELS.iter().map(|(name, _)| *name),
@@ -54,8 +54,8 @@ fn row(name: &str, times: &TimesSummary) -> Row {
     let mut row: Vec<Cell> = vec![
         name.into(),
         count(times.count).into(),
-        times.mean_ns.to_string().into(),
         times.min_ns.to_string().into(),
+        times.mean_ns.to_string().into(),
     ];
     row.extend(
         MESSAGE_LEVELS
