@@ -61,6 +61,7 @@ mod owners;
 mod passive;
 mod perfetto;
 mod pipeline;
+mod pipeline_kernel;
 mod profile;
 mod query;
 mod readme;
