@@ -40,6 +40,7 @@ mod excerpt;
 mod expected;
 mod experiment;
 mod experiment_gates;
+mod experiment_manual;
 mod experiment_plan;
 mod filled_memory;
 mod fronts;
