@@ -170,6 +170,7 @@ fuzz_target!(|bytes: &[u8]| {
                 published_before: Ticks(now / 3),
                 received_before: Ticks(now * 3 / 4),
                 waited: Ticks(now / 10),
+                in_kernel: number % 32 == 15,
             };
             let split = follower.split(StallId(0), (1, 2), &window, &Names);
             assert_eq!(split.total(), Nanos(now - now / 3));

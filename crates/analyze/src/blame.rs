@@ -55,6 +55,8 @@ pub struct BlameRow {
     /// Parts of messages whose thread moved to another CPU meanwhile.
     pub moved: u64,
     pub total_ns: Nanos,
+    /// The shortest delay of one message.
+    pub min_ns: Nanos,
     /// The longest delay of one message.
     pub max_ns: Nanos,
     /// The share of all time of these messages.
@@ -66,10 +68,20 @@ struct Sum {
     messages: u64,
     moved: u64,
     total: Nanos,
+    /// Of the messages before the last one added.
+    min: Option<Nanos>,
     max: Nanos,
     /// The last message added, and its part so far.
     last: Option<StallId>,
     of_last: Nanos,
+}
+
+impl Sum {
+    /// The least of all messages, which is certain once the parts of the last one are complete.
+    fn least(&self) -> Option<Nanos> {
+        let last = self.last.map(|_| self.of_last);
+        self.min.into_iter().chain(last).min()
+    }
 }
 
 #[derive(Debug)]
@@ -177,7 +189,9 @@ impl Consumer {
             let phase = part.phase.clone().unwrap_or(Phase::NoVerdict);
             let sum = self.sums.of(phase, &part.culprit.subject);
             // Several threads of one program may have delayed the same message.
-            if sum.last.replace(attribution.stall) != Some(attribution.stall) {
+            if sum.last != Some(attribution.stall) {
+                sum.min = sum.least();
+                sum.last = Some(attribution.stall);
                 sum.messages += 1;
                 sum.of_last = Nanos::ZERO;
             }
@@ -201,6 +215,7 @@ impl Consumer {
                 messages: row.value.messages,
                 moved: row.value.moved,
                 total_ns: row.value.total,
+                min_ns: row.value.least().unwrap_or_default(),
                 max_ns: row.value.max,
                 share: row.value.total.0 as f64 / total.0.max(1) as f64,
             })
@@ -311,6 +326,8 @@ mod tests {
             (row.messages, row.total_ns, row.max_ns),
             (3, Nanos(150), Nanos(60))
         );
+        // The least message, not the least part.
+        assert_eq!(row.min_ns, Nanos(40));
         assert_eq!((row.share, row.threads, row.moved), (0.375, 3, 0));
     }
 

@@ -204,7 +204,7 @@ impl<'m> SummaryBuilder<'m> {
         let mut summary = RunSummary {
             schema_version: SCHEMA_VERSION,
             profile: None,
-            worst_case: worst_case::of_run(manifest, &total, pipeline.as_ref()),
+            worst_case: worst_case::of_run(manifest, &cpus, &total, pipeline.as_ref()),
             probe: ProbeSummary {
                 kind: manifest.probe.kind.clone(),
                 threshold_ns: manifest.probe.threshold_ns,
@@ -246,7 +246,7 @@ impl<'m> SummaryBuilder<'m> {
         if gate::hides_longer(&summary)
             && let Some(worst) = &mut summary.worst_case
         {
-            worst.longer_below_per_hour = None;
+            worst.withdraw_bounds();
         }
         let limit = manifest.profile.as_ref();
         summary.profile = limit.map(|limit| profile::judge(limit, self.profile, &summary));

@@ -140,6 +140,7 @@ pub(crate) fn summarize(
             .then(|| rate.nanos(Ticks(result.max_ticks))),
         stalls: result.stalls,
         stalls_per_sec: per_second(result.stalls, measured),
+        stalls_per_sec_bound: rate_bound(measured.as_secs_f64()).filter(|_| result.stalls == 0),
         stall_min_ns: stalls
             .quantile(Ppm(0))
             .map(|ticks| rate.nanos(Ticks(ticks))),
@@ -180,6 +181,17 @@ pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
             .fold(Counts::default(), |all, one| all.merged(&one))
     };
     let (deltas, all_stalls) = (merge(all_deltas), merge(Counts::stalls));
+    let measuring = results.iter().filter(|r| r.samples > 0);
+    let floor = measuring.clone().map(|r| r.min_ticks).min();
+    let samples = measuring.map(|r| r.samples).fold(0, u64::saturating_add);
+    let between = match manifest.wakeups.as_slice() {
+        [] => sum(|r| r.sum_ticks),
+        woken => {
+            let woken = woken.iter().filter(|of| Some(of.cpu) != control);
+            rate.ticks(woken.map(|of| of.sum).sum()).0
+        }
+    };
+    let mean = (samples > 0).then(|| FineNanos::from_ticks(between as f64 / samples as f64, rate));
     // Among equals the first, so that the result does not depend on the iteration order.
     let longest = results
         .iter()
@@ -194,6 +206,8 @@ pub(crate) fn total(manifest: &RunManifest) -> TotalSummary {
         stalls_per_sec_bound: rate_bound(measured.as_secs_f64()).filter(|_| stalls == 0),
         stolen_ns: stalled,
         stolen_fraction: share(stalled.0, measured.0),
+        min_ns: floor.map(|ticks| FineNanos::from_ticks(ticks as f64, rate)),
+        mean_ns: mean,
         max_ns: longest.map(|r| rate.nanos(Ticks(r.max_ticks))),
         max_cpu: longest.map(|r| r.cpu),
         percentiles_ns: of_deltas(&deltas, rate),

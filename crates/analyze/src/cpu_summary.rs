@@ -34,6 +34,8 @@ pub struct CpuSummary {
     pub stalls: u64,
     /// Stalls per second.
     pub stalls_per_sec: f64,
+    /// The 95 % upper bound of the stall rate if there was no stall (3 / time); null otherwise.
+    pub stalls_per_sec_bound: Option<f64>,
     /// The shortest stall, as its bucket in a three-digit histogram; null without stalls.
     pub stall_min_ns: Option<Nanos>,
     /// The mean stall; null without stalls.
@@ -75,6 +77,10 @@ pub struct TotalSummary {
     pub stolen_ns: Nanos,
     /// The stolen share of the measured time.
     pub stolen_fraction: f64,
+    /// The smallest delta of any CPU; null if nothing was measured.
+    pub min_ns: Option<FineNanos>,
+    /// The mean delta of all CPUs; null likewise.
+    pub mean_ns: Option<FineNanos>,
     pub max_ns: Option<Nanos>,
     pub max_cpu: Option<CpuId>,
     /// Percentiles of all deltas of all CPUs.

@@ -45,6 +45,8 @@ pub struct CulpritRow {
     pub total_ns: Nanos,
     /// The share of all stalled time.
     pub share: f64,
+    /// The smallest part of a stall.
+    pub min_ns: Nanos,
     /// The mean part of a stall.
     pub mean_ns: Nanos,
     /// The largest part of a stall.

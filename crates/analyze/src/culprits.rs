@@ -12,6 +12,8 @@ const MAX_SENDERS: usize = 16;
 struct Sum {
     count: u64,
     total: Nanos,
+    /// `None` before the first.
+    min: Option<Nanos>,
     max: Nanos,
     senders: Vec<Senders>,
     /// The number of parts with a known trigger.
@@ -64,6 +66,7 @@ impl CulpritTable {
             let sum = self.sums.at(at);
             sum.count += 1;
             sum.total += net;
+            sum.min = Some(sum.min.map_or(net, |min| min.min(net)));
             sum.max = sum.max.max(net);
         }
         self.touched = touched;
@@ -99,6 +102,7 @@ impl CulpritTable {
                 per_sec: per_sec(row.value.count),
                 total_ns: row.value.total,
                 share: share(row.value.total.0, stalled.0),
+                min_ns: row.value.min.unwrap_or_default(),
                 mean_ns: Nanos(row.value.total.0 / row.value.count.max(1)),
                 max_ns: row.value.max,
             })
@@ -202,6 +206,8 @@ mod tests {
             (rows[0].count, rows[0].total_ns, rows[0].max_ns),
             (2, Nanos(160), Nanos(150))
         );
+        // The parts of one stall add up before they are compared.
+        assert_eq!(rows[0].min_ns, Nanos(10));
         assert_eq!(
             (rows[0].mean_ns, rows[0].share, rows[0].per_sec),
             (Nanos(80), 0.16, 2.0)

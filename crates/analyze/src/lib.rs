@@ -69,4 +69,4 @@ pub use rows::{RowSummer, RowSums};
 pub use rows_of::RowsOf;
 pub use summary::*;
 pub use wakeup::{IdleControl, Lateness, PhaseRow, WakeupCpu, WakeupSummary};
-pub use worst_case::{Exposed, WorstCase, rate_bound};
+pub use worst_case::{Exposed, WorstCase, WorstOfCpu, rate_bound};

@@ -72,6 +72,8 @@ pub struct PhaseRow {
     pub total_ns: Nanos,
     /// The share of the lateness of all late wake-ups.
     pub share: f64,
+    /// The smallest part of a late wake-up.
+    pub min_ns: Nanos,
     /// The mean part of the late wake-ups with this phase.
     pub mean_ns: Nanos,
     pub max_ns: Nanos,
@@ -204,6 +206,8 @@ pub(crate) struct PhaseTable {
 struct Sums {
     count: u64,
     total: Nanos,
+    /// `None` before the first.
+    min: Option<Nanos>,
     max: Nanos,
 }
 
@@ -225,6 +229,7 @@ impl PhaseTable {
             let sums = &mut self.rows[at].1;
             sums.count += 1;
             sums.total += net;
+            sums.min = Some(sums.min.map_or(net, |min| min.min(net)));
             sums.max = sums.max.max(net);
         }
         self.touched = touched;
@@ -258,6 +263,7 @@ impl PhaseTable {
                 count: sums.count,
                 total_ns: sums.total,
                 share: share(sums.total.0, late.0),
+                min_ns: sums.min.unwrap_or_default(),
                 mean_ns: Nanos(sums.total.0 / sums.count.max(1)),
                 max_ns: sums.max,
             })

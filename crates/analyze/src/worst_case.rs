@@ -1,7 +1,8 @@
 //! The worst case: the observed maximum with its exposure. Nothing is extrapolated from it.
 
+use crate::cpu_summary::CpuSummary;
 use crate::{PipelineSummary, TotalSummary};
-use jitterscope_model::{Nanos, PassiveCpu, RunManifest, ThreadAccount};
+use jitterscope_model::{CpuId, Nanos, PassiveCpu, RunManifest, ThreadAccount};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,6 +32,36 @@ pub struct WorstCase {
     /// exposed, if kernel events that tell the longest were lost or missing, and if a stall chose the time, as in a
     /// saved moment of a watch.
     pub longer_below_per_hour: Option<f64>,
+    /// The same of each CPU; absent unless the exposure is that of at least two CPUs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<WorstOfCpu>,
+}
+
+/// The worst case of one CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WorstOfCpu {
+    pub cpu: CpuId,
+    /// The exact maximum of this CPU; null if it measured nothing.
+    pub longest_ns: Option<Nanos>,
+    /// The time in which it would have been observed.
+    pub exposure_ns: Nanos,
+    /// The 95 % upper bound of the rate of longer ones, per hour; null as for the run.
+    pub longer_below_per_hour: Option<f64>,
+}
+
+impl WorstOfCpu {
+    fn new(cpu: CpuId, longest: Option<Nanos>, exposure: Nanos) -> WorstOfCpu {
+        WorstOfCpu {
+            cpu,
+            longest_ns: longest,
+            exposure_ns: exposure,
+            longer_below_per_hour: bound_per_hour(exposure),
+        }
+    }
+}
+
+fn bound_per_hour(exposure: Nanos) -> Option<f64> {
+    rate_bound(exposure.as_secs_f64()).map(|per_sec| 3600.0 * per_sec)
 }
 
 /// The rate per second that so many seconds without an event exclude with 95 % confidence: 3 / seconds, the rule of three
@@ -55,8 +86,24 @@ impl WorstCase {
             exposed,
             of,
             exposure_ns: exposure,
-            longer_below_per_hour: rate_bound(exposure.as_secs_f64())
-                .map(|per_sec| 3600.0 * per_sec),
+            longer_below_per_hour: bound_per_hour(exposure),
+            cpus: Vec::new(),
+        }
+    }
+
+    fn of_each(self, cpus: impl Iterator<Item = WorstOfCpu>) -> WorstCase {
+        let cpus: Vec<WorstOfCpu> = cpus.collect();
+        WorstCase {
+            cpus: if cpus.len() > 1 { cpus } else { Vec::new() },
+            ..self
+        }
+    }
+
+    /// Withdraws the bounds: longer ones may have been missed.
+    pub(crate) fn withdraw_bounds(&mut self) {
+        self.longer_below_per_hour = None;
+        for cpu in &mut self.cpus {
+            cpu.longer_below_per_hour = None;
         }
     }
 }
@@ -64,29 +111,31 @@ impl WorstCase {
 /// The worst case of a run; `None` if nothing was measured.
 pub(crate) fn of_run(
     manifest: &RunManifest,
+    cpus: &[CpuSummary],
     total: &TotalSummary,
     pipeline: Option<&PipelineSummary>,
 ) -> Option<WorstCase> {
-    let found = of_probe(total)
+    let control = manifest.idle_control();
+    let spinning = cpus.iter().filter(|of| Some(of.cpu) != control);
+    let mut found = of_probe(spinning, total)
         .or_else(|| of_messages(pipeline?))
         .or_else(|| of_threads(&manifest.threads))
         .or_else(|| of_watched(&manifest.passive))?;
     // A stall chose the time of a saved moment.
-    let is_chosen = manifest.moment.is_some();
-    Some(WorstCase {
-        longer_below_per_hour: found.longer_below_per_hour.filter(|_| !is_chosen),
-        ..found
-    })
+    if manifest.moment.is_some() {
+        found.withdraw_bounds();
+    }
+    Some(found)
 }
 
-fn of_probe(total: &TotalSummary) -> Option<WorstCase> {
+fn of_probe<'a>(
+    cpus: impl Iterator<Item = &'a CpuSummary>,
+    total: &TotalSummary,
+) -> Option<WorstCase> {
     let longest = total.max_ns?;
-    Some(WorstCase::new(
-        longest,
-        Exposed::Cpus,
-        total.cpus,
-        total.measured_ns,
-    ))
+    let whole = WorstCase::new(longest, Exposed::Cpus, total.cpus, total.measured_ns);
+    let each = cpus.map(|of| WorstOfCpu::new(of.cpu, of.max_ns, of.measured_ns));
+    Some(whole.of_each(each))
 }
 
 fn of_messages(pipeline: &PipelineSummary) -> Option<WorstCase> {
@@ -116,7 +165,11 @@ fn of_watched(cpus: &[PassiveCpu]) -> Option<WorstCase> {
     let longest = cpus.iter().map(|of| of.longest_ns).max()?;
     let known = |of: &PassiveCpu| of.watched_ns().saturating_sub(of.unknown_ns);
     let exposure = cpus.iter().map(known).sum();
-    Some(WorstCase::new(longest, Exposed::Cpus, cpus.len(), exposure))
+    let whole = WorstCase::new(longest, Exposed::Cpus, cpus.len(), exposure);
+    let each = cpus
+        .iter()
+        .map(|of| WorstOfCpu::new(of.cpu, Some(of.longest_ns), known(of)));
+    Some(whole.of_each(each))
 }
 
 #[cfg(test)]

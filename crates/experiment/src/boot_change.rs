@@ -18,6 +18,10 @@ pub struct Surroundings {
     pub boot_line: String,
     /// The tried parameters as they appear on it.
     pub parameters: Vec<String>,
+    /// The declared settings of the machine and its knobs, as `audit --write` writes them, if a person makes the change:
+    /// compared by the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 impl Surroundings {
@@ -148,7 +152,7 @@ impl BootChange {
     }
 }
 
-fn surroundings(
+pub(crate) fn surroundings(
     machine: &Machine,
     knobs: &[String],
     parameters: Vec<String>,
@@ -185,6 +189,7 @@ fn surroundings(
         } else {
             parameters
         },
+        state: None,
     })
 }
 

@@ -95,8 +95,9 @@ pub use named_owner::NamedOwner;
 pub use passive_result::{BelongingThread, ChosenThread, PassiveCpu};
 pub use pipeline_properties::{BadProperty, PipelineProperties};
 pub use pipeline_result::{
-    JournalEnd, JournalFault, MessageTimes, PipelineConsumer, PipelineJournal, PipelinePacing,
-    PipelineResult, PipelineRole, PipelineSetup, PipelineThread, PublisherResult,
+    JournalEnd, JournalFault, JournalWriting, MessageTimes, PipelineConsumer, PipelineJournal,
+    PipelinePacing, PipelineResult, PipelineRole, PipelineSetup, PipelineThread, PipelineVia,
+    PublisherResult,
 };
 pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;

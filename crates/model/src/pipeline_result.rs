@@ -61,6 +61,58 @@ pub enum PipelinePacing {
     AfterPublication,
 }
 
+/// How a pipeline's messages travel. Without a word of its own in a stored run: over the ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PipelineVia {
+    /// Over a ring buffer in shared memory.
+    #[default]
+    Ring,
+    /// As UDP datagrams over the machine's loopback device.
+    Loopback,
+    /// As datagrams of a pair of Unix sockets.
+    Unix,
+    /// As UDP datagrams over a pair of virtual Ethernet devices, each in a network of its own.
+    Veth,
+}
+
+impl PipelineVia {
+    /// Its name on the command line and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PipelineVia::Ring => "ring",
+            PipelineVia::Loopback => "loopback",
+            PipelineVia::Unix => "unix",
+            PipelineVia::Veth => "veth",
+        }
+    }
+
+    /// Whether messages pass through the kernel.
+    #[must_use]
+    pub fn is_in_kernel(self) -> bool {
+        self != PipelineVia::Ring
+    }
+}
+
+impl fmt::Display for PipelineVia {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How a pipeline's journal is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalWriting {
+    /// Into mapped memory that is allocated on disk and faulted in ahead: the journaller waits for no disk.
+    #[default]
+    Mapped,
+    /// With a system call for each record, into the page cache: the journaller waits where the kernel allocates blocks
+    /// or throttles its writers.
+    PageCache,
+}
+
 /// Times of one kind: exact extremes and sum, and a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageTimes {
@@ -116,8 +168,14 @@ pub struct PipelineSetup {
     pub input: String,
     /// The number of records in that file.
     pub input_records: u64,
-    /// Number of slots of the ring.
+    /// Number of slots of the ring; through the kernel, the number of messages that may be on their way.
     pub ring: u64,
+    /// How messages travel.
+    #[serde(default)]
+    pub via: PipelineVia,
+    /// How the journal is written, if there is one.
+    #[serde(default)]
+    pub journal: JournalWriting,
     /// Time between publications; with zero, the producer sends as fast as the ring accepts messages.
     pub interval_ns: Nanos,
     /// How the producer keeps the interval.

@@ -243,7 +243,13 @@ pub enum Warning {
         /// The producer's total wait.
         waited_ns: Nanos,
     },
-    /// Messages were lost or out of order: a bug.
+    /// The kernel lost messages on their way.
+    MessagesLost {
+        /// The consumer that they did not reach.
+        role: PipelineRole,
+        lost: u64,
+    },
+    /// Messages were lost or out of order: a bug, unless they travelled through the kernel.
     Disordered {
         /// The consumer of the messages.
         role: PipelineRole,

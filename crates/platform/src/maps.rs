@@ -176,6 +176,19 @@ impl GrowingFile {
         }
     }
 
+    /// Another handle of the file, for a thread that writes to it from its beginning instead of filling pieces.
+    ///
+    /// # Errors
+    /// The process has too many open files.
+    pub fn writer(&self) -> Result<File, MapError> {
+        self.file.try_clone().map_err(MapError::of(&self.path))
+    }
+
+    /// Says how long a writer has made the file, so that [`GrowingFile::finish`] keeps it.
+    pub fn grown_to(&mut self, length: u64) {
+        self.length = length;
+    }
+
     /// Extends the file by a piece, reserves its room on disk and writes to every page, so that filling it waits for
     /// neither disk nor page faults.
     ///

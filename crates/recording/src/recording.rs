@@ -50,7 +50,8 @@ pub struct Extra<'a> {
     pub outputs: Vec<Output<'a>>,
     /// Minimum of the threshold, in ticks.
     pub least: Ticks,
-    /// Used without a requested threshold: the shortest one to choose if the clock allows it, instead of 300 ns.
+    /// Used without a requested threshold: the shortest one to choose, instead of the usual ones; the costs of the
+    /// clock and of storing a stall raise it.
     pub shortest: Option<Nanos>,
     /// Makes the recording endless: a chain of sections.
     pub watch: Option<&'a mut Watch>,

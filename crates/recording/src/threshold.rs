@@ -4,13 +4,12 @@ use crate::error::RecordError;
 use jitterscope_model::{ClockCosts, ClockKind, CpuId, CpuSet, Nanos, TickRate, Ticks};
 use jitterscope_probe::{ClockCosts as OnCpu, SpinError, SpinSettings, costs_of_clock};
 
-/// The shortest threshold if the clock allows it: about the time to enter and leave the kernel.
-const SHORTEST: Nanos = Nanos(300);
 /// Factor of a threshold over the tail of the clock reads and over the cost of storing a stall. Over a minute the tail
 /// is longer than at the beginning, and a real stall is stored with cold caches.
 const ABOVE_READS: u64 = 4;
 const ABOVE_STORING: u64 = 2;
 /// Thresholds that a recording chooses, nanoseconds: a few round lengths, so that runs of one machine use the same one.
+/// The shortest is about the time to enter and leave the kernel.
 const THRESHOLDS: [u64; 7] = [300, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 /// How long the clock is read before the probes start, in windows of which the least disturbed one counts: the
 /// machine's momentary load must not decide which later runs are comparable.
@@ -34,7 +33,7 @@ impl Threshold {
         rate.ticks(Nanos(self.costs.store_ns.0.saturating_mul(ABOVE_STORING)))
     }
 
-    /// `asked`, or the least threshold that the clock allows, from `shortest` (default 300 ns) on.
+    /// `asked`, or the least threshold that the clock allows: from `shortest` on, or of the usual ones.
     ///
     /// # Errors
     /// The threshold exceeds the counters' range.
@@ -44,7 +43,10 @@ impl Threshold {
         costs: ClockCosts,
         rate: TickRate,
     ) -> Result<Threshold, RecordError> {
-        let nanos = asked.unwrap_or_else(|| allowed(costs, shortest.unwrap_or(SHORTEST)));
+        let nanos = asked.unwrap_or_else(|| match shortest {
+            Some(shortest) => least(costs).max(shortest),
+            None => allowed(costs),
+        });
         let ticks = rate.ticks(nanos);
         let costs = ClockCosts {
             decide_threshold: asked.is_none(),
@@ -89,23 +91,21 @@ impl Threshold {
 /// The threshold that a clock with these costs needs by itself.
 #[must_use]
 pub fn needed_threshold(costs: ClockCosts) -> Nanos {
-    allowed(costs, SHORTEST)
+    allowed(costs)
 }
 
-/// The smallest threshold that is well above both costs.
-fn allowed(costs: ClockCosts, shortest: Nanos) -> Nanos {
-    let least = (costs.read_tail_ns.0.saturating_mul(ABOVE_READS))
-        .max(costs.store_ns.0.saturating_mul(ABOVE_STORING));
-    if least <= shortest.0 {
-        return shortest;
-    }
+/// What is well above both costs.
+fn least(costs: ClockCosts) -> Nanos {
+    let reads = costs.read_tail_ns.0.saturating_mul(ABOVE_READS);
+    Nanos(reads.max(costs.store_ns.0.saturating_mul(ABOVE_STORING)))
+}
+
+/// The smallest usual threshold that is well above both costs.
+fn allowed(costs: ClockCosts) -> Nanos {
+    let least = least(costs);
     let [.., longest] = THRESHOLDS;
-    Nanos(
-        THRESHOLDS
-            .into_iter()
-            .find(|step| *step >= least)
-            .unwrap_or(longest),
-    )
+    let mut steps = THRESHOLDS.into_iter().map(Nanos);
+    steps.find(|step| *step >= least).unwrap_or(Nanos(longest))
 }
 
 /// Converts the costs to nanoseconds; nothing is decided by them yet.
@@ -193,6 +193,22 @@ mod tests {
                 found.own(TickRate::NANOSECONDS) <= found.ticks,
                 "{read_tail} {store}"
             );
+        }
+    }
+
+    #[test]
+    fn where_short_ones_are_wanted_the_costs_alone_decide() {
+        for (shortest, read_tail, store, threshold) in [
+            (1, 12, 40, 80),
+            (1, 30, 40, 120),
+            (150, 12, 40, 150),
+            (150, 12, 90, 180),
+        ] {
+            let costs = costs(read_tail, store);
+            let shortest = Some(Nanos(shortest));
+            let found = Threshold::choose(None, shortest, costs, TickRate::NANOSECONDS).unwrap();
+            assert_eq!(found.nanos, Nanos(threshold), "{read_tail} {store}");
+            assert!(found.own(TickRate::NANOSECONDS) <= found.ticks);
         }
     }
 

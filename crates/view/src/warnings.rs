@@ -286,8 +286,16 @@ pub fn warning(warning: &Warning) -> String {
         ),
         Warning::RingFull { waits, waited_ns } => format!(
             "The producer found the ring full {} and waited {waited_ns} in total, which affects only the times \
-             from the intended publication. Raise --ring, or --period if the consumers cannot keep up.",
+             from the intended publication. Raise --ring (through the kernel, the room of sockets limits it), or \
+             --period if the consumers cannot keep up.",
             times(*waits)
+        ),
+        Warning::MessagesLost { role, lost } => format!(
+            "The kernel lost {} on the way to the {role}. They are in no figure, because nobody received them.",
+            match lost {
+                1 => "1 message".to_owned(),
+                lost => format!("{} messages", crate::number::count(*lost)),
+            }
         ),
         Warning::Disordered { role, disordered } => {
             format!("{disordered} messages reached the {role} out of order or were lost: this is a bug.")

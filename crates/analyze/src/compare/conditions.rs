@@ -1,7 +1,8 @@
 //! The conditions of a measurement, beyond its machine.
 
 use jitterscope_model::{
-    ClockKind, CpuId, EventGrain, Nanos, PipelinePacing, PipelineRole, ProbeKind, RunManifest,
+    ClockKind, CpuId, EventGrain, JournalWriting, Nanos, PipelinePacing, PipelineRole, PipelineVia,
+    ProbeKind, RunManifest,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +28,10 @@ pub enum ConditionKind {
     RecordLength,
     /// The slots of the ring.
     RingSlots,
+    /// The way of messages.
+    Via,
+    /// How the journal is written.
+    Journal,
     /// The number of a pipeline's threads.
     Threads,
     /// The CPUs of a pipeline's threads: often what is compared, so it is reported and judged.
@@ -72,6 +77,8 @@ pub enum ConditionValue {
     /// The length in bytes.
     RecordLength(u64),
     RingSlots(u64),
+    Via(PipelineVia),
+    Journal(JournalWriting),
     Threads(usize),
     /// Each thread's only CPU; `None` if the scheduler chose.
     Placement(Vec<(PipelineRole, Option<CpuId>)>),
@@ -98,6 +105,8 @@ impl ConditionValue {
             ConditionValue::NoDeepIdle(_) => ConditionKind::NoDeepIdle,
             ConditionValue::RecordLength(_) => ConditionKind::RecordLength,
             ConditionValue::RingSlots(_) => ConditionKind::RingSlots,
+            ConditionValue::Via(_) => ConditionKind::Via,
+            ConditionValue::Journal(_) => ConditionKind::Journal,
             ConditionValue::Threads(_) => ConditionKind::Threads,
             ConditionValue::Placement(_) => ConditionKind::Placement,
             ConditionValue::OwnersFound(_) | ConditionValue::OwnerNamed(_) => ConditionKind::Owner,
@@ -185,6 +194,10 @@ impl Conditions {
             });
             all.push(ConditionValue::RecordLength(setup.record_length));
             all.push(ConditionValue::RingSlots(setup.ring));
+            all.push(ConditionValue::Via(setup.via));
+            if setup.journaller {
+                all.push(ConditionValue::Journal(setup.journal));
+            }
             all.push(ConditionValue::Threads(pipeline.threads.len()));
             let mut placed: Vec<_> = pipeline
                 .threads

@@ -436,6 +436,8 @@ impl Redactor {
                 input: String::new(),
                 input_records: setup.input_records,
                 ring: setup.ring,
+                via: setup.via,
+                journal: setup.journal,
                 interval_ns: setup.interval_ns,
                 pacing: setup.pacing,
                 messages: setup.messages,

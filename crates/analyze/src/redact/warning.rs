@@ -37,6 +37,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         | Warning::NotPinned { .. }
         | Warning::JournalWaits { .. }
         | Warning::RingFull { .. }
+        | Warning::MessagesLost { .. }
         | Warning::Disordered { .. }
         | Warning::VerdictsKept { .. }
         | Warning::ImportCut { .. }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{manifest, result, with_control};
-use jitterscope_analyze::{FineNanos, RunSummary, SummaryBuilder};
+use jitterscope_analyze::{CpuSummary, FineNanos, RunSummary, SummaryBuilder};
 use jitterscope_model::*;
 
 fn summary(manifest: &RunManifest) -> RunSummary {
@@ -72,6 +72,22 @@ fn where_nothing_stalled_the_rate_has_a_bound() {
     );
     let bound = quiet.stalls_per_sec_bound.unwrap();
     assert!((bound - 3.0 / 0.014).abs() < 1e-9, "{bound}");
+    let mut halves = manifest(vec![result(0, &[]), result(1, &[2_600])], false);
+    halves.moment = Some(SavedMoment {
+        realtime_ns: 0,
+        by: AskedBy::Condition,
+        text: String::new(),
+        joined: 0,
+    });
+    let halves = summary(&halves);
+    let each = |of: fn(&CpuSummary) -> Option<f64>| [0, 1].map(|at| of(&halves.probe.cpus[at]));
+    let [quiet_cpu, stalled] = each(|of| of.stalls_per_sec_bound);
+    assert!((quiet_cpu.unwrap() - 3.0 / 0.007).abs() < 1e-9);
+    assert_eq!(stalled, None);
+    // A stall chose the time.
+    let worst = halves.worst_case.unwrap();
+    let mut bounds = worst.cpus.iter().map(|of| of.longer_below_per_hour);
+    assert!(worst.cpus.len() == 2 && bounds.all(|bound| bound.is_none()));
     // Among equals the first CPU is named.
     assert_eq!(
         (quiet.max_ns, quiet.max_cpu),

@@ -97,6 +97,16 @@ fn the_exposure_is_what_each_cpu_measured() {
     let bound = 3.0 * 3600.0 / worst.exposure_ns.as_secs_f64();
     assert!((worst.longer_below_per_hour.unwrap() / bound - 1.0).abs() < 1e-9);
     assert_eq!(worst.of, 2);
+    for (own, cpu) in worst.cpus.iter().zip(cpus) {
+        assert_eq!((own.cpu, own.exposure_ns), (cpu.cpu, cpu.measured_ns));
+        assert_eq!(own.longest_ns, cpu.max_ns);
+        let bound = 3.0 * 3600.0 / cpu.measured_ns.as_secs_f64();
+        assert!((own.longer_below_per_hour.unwrap() / bound - 1.0).abs() < 1e-9);
+    }
+    assert_eq!(worst.cpus.len(), 2);
+    // The bound of one CPU is that of the run.
+    let (one, _) = summary(&run(vec![result(1, &[])], None), &[]);
+    assert_eq!(one.worst_case.unwrap().cpus, []);
 }
 
 #[test]

@@ -356,7 +356,11 @@ impl ThreadFollower {
             };
         }
         let since = window.intended;
-        let producers = self.under_way(producer, window.published, resolver);
+        let producing = match window.in_kernel {
+            true => window.received,
+            false => window.published,
+        };
+        let producers = self.under_way(producer, producing, resolver);
         let consumers = self.under_way(consumer, window.received, resolver);
         let producer = self.history(producer, since).chain(&producers);
         let consumer = self.history(consumer, since).chain(&consumers);

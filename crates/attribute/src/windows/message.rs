@@ -23,6 +23,9 @@ pub struct MessageWindow {
     pub received_before: Ticks,
     /// How long the producer waited for a slot, just before the publication.
     pub waited: Ticks,
+    /// Whether it was published by a system call, which then delivered it: until its reception, what holds up the
+    /// producer may hold it up.
+    pub in_kernel: bool,
 }
 
 struct Piece {
@@ -57,7 +60,7 @@ impl Piece {
 pub fn split_message<'e>(
     id: StallId,
     window: &MessageWindow,
-    producer: impl Iterator<Item = &'e Episode>,
+    producer: impl Iterator<Item = &'e Episode> + Clone,
     consumer: impl Iterator<Item = &'e Episode> + Clone,
     rate: TickRate,
 ) -> Attribution {
@@ -68,7 +71,7 @@ pub fn split_message<'e>(
     cover(
         &mut pieces,
         (window.intended, blocked_from),
-        producer,
+        producer.clone(),
         held,
         |pieces, from, to| {
             queueing_until(pieces, window.published_before, from, to);
@@ -93,7 +96,17 @@ pub fn split_message<'e>(
         consumer,
         not_taking,
         |pieces, from, to| {
-            queueing_until(pieces, window.received_before, from, to);
+            let busy = window.received_before.clamp(from, to);
+            queueing_until(pieces, busy, from, busy);
+            if !window.in_kernel {
+                return queueing_until(pieces, busy, busy, to);
+            }
+            // The consumer looks for the message, and does not find it.
+            let delivering = producer.clone();
+            let held = |_: &Episode| Phase::Delivery;
+            cover(pieces, (busy, to), delivering, held, |pieces, from, to| {
+                queueing_until(pieces, from, from, to);
+            });
         },
     );
     Attribution {

@@ -45,6 +45,7 @@ fn window(times: [u64; 6]) -> MessageWindow {
         published_before,
         received_before,
         waited,
+        in_kernel: false,
     }
 }
 
@@ -93,6 +94,44 @@ fn the_consumers_absence_its_interrupts_and_its_queue() {
         [
             "unexplained: no record 60",
             "consumer interrupted: local_timer 100"
+        ]
+    );
+}
+
+#[test]
+fn what_holds_up_the_producers_call_delays_the_message_in_it() {
+    let through = |in_kernel, times| {
+        let window = MessageWindow {
+            in_kernel,
+            ..window(times)
+        };
+        split(&machine(), window)
+    };
+    // Published at 900; the producer, within its call, was preempted from 1000 to 2000.
+    let times = [900, 900, 2100, 800, 950, 0];
+    assert_eq!(
+        through(true, times),
+        [
+            "queueing: earlier messages 50",
+            "unexplained: no record 150",
+            "delivery: hog 1000",
+        ]
+    );
+    assert_eq!(
+        through(false, times),
+        [
+            "queueing: earlier messages 50",
+            "unexplained: no record 1150"
+        ]
+    );
+    // Where the consumer does not look for the message, the producer holds up nothing.
+    let busy = [900, 900, 2100, 800, 1900, 0];
+    assert_eq!(
+        through(true, busy),
+        [
+            "queueing: earlier messages 1000",
+            "delivery: hog 100",
+            "unexplained: no record 100",
         ]
     );
 }

@@ -120,6 +120,7 @@ proptest! {
             published_before: Ticks(now / 3),
             received_before: Ticks(now * 3 / 4),
             waited: Ticks(now / 10),
+            in_kernel: now % 2 == 0,
         };
         let split = follower.split(StallId(0), (A, B), &window, &Names);
         prop_assert_eq!(split.total(), Nanos(now - now / 3));

@@ -59,7 +59,8 @@ pub fn check(machine: &Machine, path: &Path, all: bool, json: bool) -> anyhow::R
     )
 }
 
-fn facts(machine: &Machine) -> anyhow::Result<Vec<MachineFact>> {
+/// The declared state of this machine.
+pub(super) fn facts(machine: &Machine) -> anyhow::Result<Vec<MachineFact>> {
     let topology = Topology::read(machine);
     let tuning = machine_tuning::of(machine, &topology.online).ok_or_else(|| {
         UnavailableError("the machine does not list its CPUs, so its state is unknown".into())

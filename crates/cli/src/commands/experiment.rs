@@ -13,7 +13,9 @@ use super::experiment_session::{SESSIONS, asked, rules, session};
 use super::experiment_watcher::Watcher;
 use super::leftovers::PutRight;
 use super::tune::who;
-use super::{experiment_across, experiment_auto, experiment_auto_plan, experiment_trial};
+use super::{
+    experiment_across, experiment_auto, experiment_auto_plan, experiment_manual, experiment_trial,
+};
 use crate::exit::{Exit, UsageError};
 use crate::measured;
 use crate::output;
@@ -56,6 +58,9 @@ pub fn run(args: &ExperimentArgs, places: &Places) -> anyhow::Result<Exit> {
     }
     if args.across_reboot {
         return experiment_across::run(args, places, machine, (measured, rules), &stop);
+    }
+    if let Some(what) = &args.manual {
+        return experiment_manual::run(args, what, places, machine, (measured, rules), &stop);
     }
     if args.auto {
         experiment_auto::check(args)?;

@@ -12,7 +12,9 @@ use crate::exit::{Exit, UsageError};
 use crate::output;
 use crate::places::Places;
 use anyhow::bail;
-use jitterscope_experiment::{Arm, BootArm, BootChange, Change, Ended, Experiment, Rules, Session};
+use jitterscope_experiment::{
+    Arm, BootArm, BootChange, Change, Ended, Experiment, Outcome, Rules, Session,
+};
 use jitterscope_model::CpuSet;
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_tune::Goal;
@@ -57,11 +59,7 @@ pub(super) fn run(
     report.append(view::next_steps(&next));
     if args.json {
         let parameters = &change.surroundings().parameters;
-        output::json(&AcrossReboot {
-            outcome: view::outcome_json(&outcome),
-            parameters,
-            next: &next,
-        })?;
+        output::json(&AcrossReboot::new(&outcome, parameters, &next))?;
     } else {
         output::result(&report.terminal(output::style()))?;
     }
@@ -73,10 +71,24 @@ pub(super) fn run(
 pub struct AcrossReboot<'a> {
     #[serde(flatten)]
     outcome: OutcomeWithWords<'a>,
-    /// The boot parameters of the change.
+    /// The boot parameters of the change; none if a person makes it.
     parameters: &'a [String],
     /// The next steps in words, a line each.
     next: &'a [String],
+}
+
+impl<'a> AcrossReboot<'a> {
+    pub(super) fn new(
+        outcome: &'a Outcome,
+        parameters: &'a [String],
+        next: &'a [String],
+    ) -> AcrossReboot<'a> {
+        AcrossReboot {
+            outcome: view::outcome_json(outcome),
+            parameters,
+            next,
+        }
+    }
 }
 
 /// The session to continue. In a boot with the change: the session of the other arm. Otherwise: this boot's session, or
@@ -136,7 +148,7 @@ fn open(
 }
 
 /// Whether both arms have runs.
-fn is_over(session: &Session) -> bool {
+pub(super) fn is_over(session: &Session) -> bool {
     session.block.iter().any(|run| run.arm == Arm::B)
 }
 

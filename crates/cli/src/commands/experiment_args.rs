@@ -42,7 +42,7 @@ impl ProbeArg {
 
 /// Arguments of `experiment`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "auto"]))]
+#[command(group = clap::ArgGroup::new("change").required(true).args(["knob", "apply", "env", "manual", "auto"]))]
 #[command(after_help = "\
 Arms alternate in pairs of random order. The results are judged after 8, 12 and 16 pairs; a verdict is \
 final. However it ends, killed or not, the machine is left as it was found.
@@ -54,6 +54,8 @@ final. However it ends, killed or not, the machine is left as it was found.
   jitterscope experiment --apply 'ethtool -L eth0 combined 1' --revert 'ethtool -L eth0 combined 4' \
     --applied-when 'ip link show eth0 | grep -q LOWER_UP' --settles-in 10s --removes 'eth0*'
   jitterscope experiment --knob isolcpus-domain,nohz-full --cpus 3 --across-reboot
+  jitterscope experiment --manual 'turbo off in BIOS' --cpus 3
+  jitterscope experiment --manual 'turbo off in BIOS' --cpus 3 --changed --changes '*boost*'
   jitterscope experiment --env MALLOC_ARENA_MAX=1 -- ./my-server --benchmark")]
 pub struct ExperimentArgs {
     /// Try these knobs of the catalogue, by id
@@ -90,6 +92,22 @@ pub struct ExperimentArgs {
     /// started again. Nothing is changed: it says what to add to the boot line
     #[arg(long, requires = "knob", requires = "cpus", conflicts_with_all = ["auto", "command", "dry_run"])]
     pub(super) across_reboot: bool,
+    /// Try this change, which you make by hand, as in the firmware: measure without it now, and with it when the same
+    /// command is started with --changed
+    #[arg(long, value_name = "TEXT", requires = "cpus", conflicts_with_all = ["command", "dry_run"], value_parser = described)]
+    pub(super) manual: Option<String>,
+    /// --manual: the change is made now. Everything else must be as before: the kernel, its command line, the CPUs,
+    /// the settings of the machine, and its knobs
+    #[arg(long, requires = "manual")]
+    pub(super) changed: bool,
+    /// --changed: settings that belong to the change, as an error names them, with * for anything
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        requires = "changed"
+    )]
+    pub(super) changes: Vec<String>,
     /// --auto: how long all of it may take
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = some_duration)]
     pub(super) budget: Nanos,
@@ -152,6 +170,14 @@ pub struct ExperimentArgs {
     /// Say nothing on stderr but errors
     #[arg(long, short)]
     pub(super) quiet: bool,
+}
+
+fn described(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("must say what the change is".into()),
+        text if text.chars().any(char::is_control) => Err("must be one line of text".into()),
+        text => Ok(text.to_owned()),
+    }
 }
 
 fn assignment(text: &str) -> Result<String, String> {

@@ -5,7 +5,9 @@ use super::experiment_runners::{ProbeRunner, Recorded};
 use super::passive;
 use crate::exit::UsageError;
 use crate::places::Places;
-use jitterscope_model::{ClockKind, CpuId, CpuSet, EventGrain, Nanos, PipelinePacing};
+use jitterscope_model::{
+    ClockKind, CpuId, CpuSet, EventGrain, JournalWriting, Nanos, PipelinePacing, PipelineVia,
+};
 use jitterscope_platform::{CpuChoice, Machine, choose_clock};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineRecordSettings, Place, Places as ThreadPlaces, Schedule, ScheduleChoice,
@@ -216,6 +218,8 @@ fn piped(
         // It writes megabytes a second, so it only runs if it has its own CPU.
         journaller: cpus.len() == 3,
         journal: None,
+        writing: JournalWriting::Mapped,
+        via: PipelineVia::Ring,
         places: ThreadPlaces {
             producer: place(0),
             accumulator: place(1),

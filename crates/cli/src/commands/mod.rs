@@ -23,6 +23,7 @@ mod experiment_earlier;
 mod experiment_ending;
 mod experiment_failed;
 pub mod experiment_guard;
+mod experiment_manual;
 mod experiment_probe;
 mod experiment_runner;
 mod experiment_runners;

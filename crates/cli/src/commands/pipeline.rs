@@ -4,7 +4,7 @@ use super::advice::{step, with_advice};
 use super::leftovers;
 use super::machine_tuning;
 use super::outputs::{beside_a_report, of_recording, tell, told_by_target};
-use super::pipeline_args::{PacingArg, ReportArg, Switch};
+use super::pipeline_args::{PacingArg, ReportArg, Switch, ViaArg};
 pub use super::pipeline_args::{PipelineArgs, WorkshopArgs};
 use super::pipeline_properties::load_or_make;
 use super::recording_args::kib;
@@ -16,10 +16,10 @@ use crate::signals;
 use anyhow::Context;
 use jitterscope_export::write_message_times;
 use jitterscope_model::{
-    CpuId, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole, ProbeKind,
-    RunManifest,
+    CpuId, JournalWriting, Nanos, PipelinePacing, PipelineProperties, PipelineResult, PipelineRole,
+    PipelineVia, ProbeKind, RunManifest,
 };
-use jitterscope_platform::{AccessError, HeldDir, Machine};
+use jitterscope_platform::{AccessError, HeldDir, Machine, MessagePathError};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineError, PipelineRecordError, PipelineRecordSettings,
     Places as ThreadPlaces, Schedule, record_pipeline,
@@ -188,7 +188,17 @@ fn settings(
         warm_up_messages,
         pause: args.pause,
         journaller,
-        journal: args.journal.clone(),
+        journal: args.journal.as_ref().and_then(|of| of.file.clone()),
+        writing: args
+            .journal
+            .as_ref()
+            .map_or(JournalWriting::Mapped, |of| of.writing),
+        via: match args.via {
+            ViaArg::Ring => PipelineVia::Ring,
+            ViaArg::Loopback => PipelineVia::Loopback,
+            ViaArg::Unix => PipelineVia::Unix,
+            ViaArg::Veth => PipelineVia::Veth,
+        },
         places: thread_places,
         slow_above: args.threshold,
         reporting: args.interval,
@@ -226,6 +236,7 @@ fn usage_if_asked_wrongly(error: PipelineRecordError) -> anyhow::Error {
         | PipelineRecordError::NothingLeft { .. }
         | PipelineRecordError::Memory { .. }
         | PipelineRecordError::Pipeline(PipelineError::Ring(_) | PipelineError::Input { .. })
+        | PipelineRecordError::Path(MessagePathError::TooLong { .. })
         | PipelineRecordError::WouldHang => UsageError(pipeline_error(&error)).into(),
         PipelineRecordError::Record(RecordError::Output(error)) => told_by_target(error),
         error if error.is_unavailable_here() => UnavailableError(pipeline_error(&error)).into(),

@@ -5,7 +5,7 @@ use crate::reading::ClockArgs;
 use crate::units::{duration, size, some_duration};
 use clap::{Args, ValueEnum};
 use jitterscope_export::Destination;
-use jitterscope_model::Nanos;
+use jitterscope_model::{JournalWriting, Nanos};
 use jitterscope_recording::pipeline::ScheduleChoice;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,28 @@ pub enum Switch {
     On,
     /// There is none
     Off,
+}
+
+/// How messages travel.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum ViaArg {
+    /// Over a ring buffer in shared memory
+    #[default]
+    Ring,
+    /// As UDP datagrams over the loopback device
+    Loopback,
+    /// As datagrams of a pair of Unix sockets
+    Unix,
+    /// As UDP datagrams between two networks that exist for this recording alone (root)
+    Veth,
+}
+
+/// Where the journal goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalArg {
+    /// Its file; kept with the run if there is none.
+    pub file: Option<PathBuf>,
+    pub writing: JournalWriting,
 }
 
 /// A report.
@@ -90,7 +112,17 @@ pub struct PipelineArgs {
         help_heading = "Messages"
     )]
     pub pacing: PacingArg,
-    /// Slots of the ring, a power of two
+    /// How messages travel: through shared memory or through the kernel
+    #[arg(
+        long,
+        value_enum,
+        default_value = "ring",
+        value_name = "WAY",
+        help_heading = "Messages"
+    )]
+    pub via: ViaArg,
+    /// Slots of the ring, a power of two; through the kernel at most as many are on the way as sockets have
+    /// room for
     #[arg(long, default_value = "16384", value_name = "SLOTS", value_parser = ring, help_heading = "Messages")]
     pub ring: u64,
     /// Send the records of this file [default: random ones, made on first use]
@@ -156,9 +188,10 @@ pub struct PipelineArgs {
     #[arg(long, help_heading = "Threads")]
     pub force: bool,
 
-    /// The journal's file, overwritten [default: kept with the run]
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub journal: Option<PathBuf>,
+    /// The journal's file, overwritten [default: kept with the run]. page-cache, or page-cache:FILE: each
+    /// record is written into the page cache, so that waits for write-back are measured
+    #[arg(long, value_name = "FILE", value_parser = journal, help_heading = "Output")]
+    pub journal: Option<JournalArg>,
     /// What to print, in place of one screen; may be repeated
     #[arg(
         long,
@@ -241,6 +274,27 @@ fn folder(text: &str) -> Result<PathBuf, String> {
         ));
     }
     Ok(text.into())
+}
+
+/// A file, or `page-cache` with or without one; a file of that name is `./page-cache`.
+fn journal(text: &str) -> Result<JournalArg, String> {
+    const PAGE_CACHE: &str = "page-cache";
+    let (file, writing) = match text.strip_prefix(PAGE_CACHE) {
+        Some("") => (None, JournalWriting::PageCache),
+        Some(file) if let Some(file) = file.strip_prefix(':') => {
+            (Some(file), JournalWriting::PageCache)
+        }
+        _ => (Some(text), JournalWriting::Mapped),
+    };
+    if file == Some("") {
+        return Err(format!(
+            "names no file: write {PAGE_CACHE} to keep it with the run"
+        ));
+    }
+    Ok(JournalArg {
+        file: file.map(PathBuf::from),
+        writing,
+    })
 }
 
 fn reporting(text: &str) -> Result<Nanos, String> {
@@ -396,6 +450,19 @@ mod tests {
         );
         assert!(front.properties.is_some() && front.journal.is_some());
         assert!(Plain::try_parse_from(["x", "-b", "16"]).is_err());
+    }
+
+    #[test]
+    fn a_journal_is_a_file_or_goes_through_the_page_cache() {
+        let of = |text| journal(text).map(|of| (of.file, of.writing));
+        let file = |name: &str| Some(PathBuf::from(name));
+        let (mapped, page_cache) = (JournalWriting::Mapped, JournalWriting::PageCache);
+        assert_eq!(of("a"), Ok((file("a"), mapped)));
+        assert_eq!(of("page-cache"), Ok((None, page_cache)));
+        assert_eq!(of("page-cache:/a:b"), Ok((file("/a:b"), page_cache)));
+        assert_eq!(of("./page-cache"), Ok((file("./page-cache"), mapped)));
+        assert_eq!(of("page-caches"), Ok((file("page-caches"), mapped)));
+        assert!(of("page-cache:").is_err() && of("").is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use clap::Args;
 use jitterscope_analyze::periods::{Effort, FALSE_ALARM, PeriodSearch, PeriodSummary, TickOf};
 use jitterscope_analyze::sljtest::{CpuBins, DeltaBins, Outliers};
 use jitterscope_export::ExportError;
-use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, TickRate, Ticks};
+use jitterscope_model::{CpuList, EventGrain, Nanos, ProbeKind, ProbeResult, TickRate, Ticks};
 use jitterscope_platform::{Machine, OpenedOutput, OutputPlace};
 use jitterscope_recording::{
     Extra, LARGEST_THRESHOLD, Output, RecordError, RecordSettings, RunSettings, WriterThread,
@@ -31,9 +31,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The shortest individually recorded delta, if the clock allows it. Storing one takes the probe almost as long, and
-/// that time lies inside its next delta: a lower limit would record the probe's own work.
+/// The shortest individually recorded delta, if the clock allows it: of shorter ones there are many.
 const SHORTEST_RECORD: Nanos = Nanos(150);
+/// The same for the file of outliers: what the probe can tell from its own work. Storing a delta takes time, which lies
+/// inside the next delta.
+const SHORTEST_OUTLIER: Nanos = Nanos(1);
 /// One interval is enough: this command does not use them.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
@@ -54,8 +56,8 @@ pub struct SljtestArgs {
     #[arg(short, long, default_value = "20", value_name = "BINS", value_parser = whole, allow_negative_numbers = true)]
     pub bins: u64,
     /// Write outliers to this file, in order of time: ms since the start, us. It has every delta above the
-    /// knee that is also at least 150ns; shorter ones are in the histogram only (writing one down takes
-    /// about as long, and would show as the next)
+    /// knee, the last --outbuf of each CPU. Deltas as short as the probe's own work on this machine
+    /// (usually below 100ns) are only counted, in the histogram and on standard error
     #[arg(short = 'f', long, value_name = "FILE")]
     pub outfile: Option<PathBuf>,
     /// Knee of the histogram, in ticks
@@ -149,7 +151,10 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     let extra = Extra {
         outputs,
         least: Ticks(args.knee.saturating_add(1)),
-        shortest: Some(SHORTEST_RECORD),
+        shortest: Some(match file {
+            Some(_) => SHORTEST_OUTLIER,
+            None => SHORTEST_RECORD,
+        }),
         watch: None,
     };
     let outcome =
@@ -202,18 +207,7 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
     if let Some(file) = file {
         let outliers: Vec<(Ticks, Ticks)> = gathered.last().collect();
         file.fill(&outlier_file(&outliers, start, rate))?;
-        let threshold = manifest
-            .results
-            .iter()
-            .map(|result| Ticks(result.threshold_ticks))
-            .max();
-        if let Some(threshold) = threshold.filter(|threshold| threshold.0 > args.knee + 1) {
-            output::talk(format_args!(
-                "outliers shorter than {} ticks ({}) are in the histogram but not in the file: recording one takes about as long",
-                threshold.0,
-                rate.nanos(threshold)
-            ));
-        }
+        tell_short(&manifest.results, args.knee, rate);
     }
     let of = TickOf {
         kernel_hz: None,
@@ -228,6 +222,24 @@ pub fn run(args: &SljtestArgs, places: &Places) -> anyhow::Result<Exit> {
         output::result(&periods_table(periods, cpus.len() > 1, output::style()))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Says how many outliers are in no file, because the probe's own work takes as long.
+fn tell_short(results: &[ProbeResult], knee: u64, rate: TickRate) {
+    for result in results {
+        let below = result.below.iter();
+        let outliers = below.filter(|(delta, _)| u64::from(*delta) > knee);
+        let short: u64 = outliers.map(|(_, count)| count).sum();
+        if short > 0 {
+            let threshold = Ticks(result.threshold_ticks);
+            output::talk(format_args!(
+                "CPU {}: {short} outliers are shorter than {} ticks ({}), which the probe's own work takes: the histogram counts them, the file does not have them",
+                result.cpu,
+                threshold.0,
+                rate.nanos(threshold)
+            ));
+        }
+    }
 }
 
 /// The screen of each CPU.

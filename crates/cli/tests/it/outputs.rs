@@ -363,3 +363,50 @@ fn sljtest_keeps_a_run_whose_stalls_are_its_outliers() {
     assert_eq!(lines(&runs.path().join("stalls")).len() as u64 - 1, seen);
     assert_eq!(lines(&file).len() as u64, seen);
 }
+
+#[test]
+fn the_file_of_outliers_has_all_above_the_knee_that_are_not_the_probes_own_work() {
+    let _turn = turn();
+    let runs = tempfile::tempdir().unwrap();
+    let file = runs.path().join("outliers.txt");
+    let args = [
+        "sljtest",
+        "-r",
+        "300ms",
+        "-o",
+        "10000000",
+        "--no-trace",
+        "--json",
+        "-f",
+    ];
+    let output = jitterscope(
+        runs.path(),
+        &[&args[..], &[file.to_str().unwrap()]].concat(),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let slj: Value = json(&output);
+    let report = json(&jitterscope(runs.path(), &["report", "--json"]));
+    let costs = &report["probe"]["clock_costs"];
+    let of = |name: &str| costs[name].as_u64().unwrap();
+    let own = (4 * of("read_tail_ns")).max(2 * of("store_ns"));
+    let threshold = report["probe"]["threshold_ns"].as_u64().unwrap();
+    // One tick of the knee may round up.
+    assert!(threshold <= own.max(50) + 1, "{threshold} {costs}");
+    let cpu = &slj["cpus"][0];
+    let seen = cpu["outliers"]["seen"].as_u64().unwrap();
+    assert_eq!(lines(&file).len() as u64, seen);
+    // Those in the file and those that are only counted are all above the knee.
+    let bins = cpu["bins"].as_array().unwrap();
+    let above: u64 = bins[10..]
+        .iter()
+        .map(|bin| bin["count"].as_u64().unwrap())
+        .sum();
+    let told = stderr(&output);
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let at = words
+        .windows(4)
+        .position(|of| of[1..] == ["outliers", "are", "shorter"]);
+    let short = at.map_or(0, |at| words[at].parse::<u64>().unwrap());
+    let dropped = report["trust"]["dropped_records"].as_u64().unwrap();
+    assert_eq!(seen + short + dropped, above, "{told} {cpu}");
+}

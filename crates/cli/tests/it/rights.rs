@@ -311,6 +311,19 @@ fn what_takes_a_privilege_ends_with_code_four_without_it() {
         &["record", "wakeup", "-d", "300ms", "--priority", "5", "-q"],
         "CAP_SYS_NICE",
     );
+    let veth = [
+        "record",
+        "pipeline",
+        "--force",
+        "--input",
+        "/etc/passwd",
+        "--via",
+        "veth",
+        "-d",
+        "300ms",
+        "-q",
+    ];
+    refused(&veth, "CAP_SYS_ADMIN");
     refused(
         &["selftest", "--only", "fair"],
         "as root, once after each boot",

@@ -265,6 +265,10 @@ fn warnings() -> Vec<Warning> {
             waits: 1,
             waited_ns: Nanos(1),
         },
+        Warning::MessagesLost {
+            role: PipelineRole::Accumulator,
+            lost: 2,
+        },
         Warning::Disordered {
             role,
             disordered: 1,

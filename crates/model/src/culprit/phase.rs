@@ -29,6 +29,8 @@ open_words! {
         ConsumerNotRunning = "consumer not running",
         /// Message: the consumer had its CPU, and an interrupt ran on it.
         ConsumerInterrupted = "consumer interrupted",
+        /// Message: it was on its way through the kernel, and what held up the producer's system call held it up.
+        Delivery = "delivery",
         /// Message: both threads ran; earlier messages were processed first.
         Queueing = "queueing",
         /// Message: no record explains it.

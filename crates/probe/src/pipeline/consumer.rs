@@ -6,8 +6,8 @@ use super::control::PipelineControl;
 use super::intervals::IntervalAccount;
 use super::journal::Journal;
 use super::message::{Message, flag};
+use super::way::{Inlet, Polled};
 use super::{ConsumerResult, PipelineSettings, Role, SlowMessage};
-use disruptor::{EventPoller, Polling, SingleProducerBarrier};
 use hdrhistogram::CreationError;
 use jitterscope_clock::Clock;
 use jitterscope_model::{JournalEntry, Nanos, TickRate, Ticks};
@@ -22,8 +22,8 @@ const LEARNT_AT_MOST: Nanos = Nanos(100_000);
 const SLOW_WITHOUT_WARM_UP: Nanos = Nanos(10_000);
 
 /// A consumer and its end of the ring.
-pub(super) struct Receiver<C, S> {
-    ring: EventPoller<Message, SingleProducerBarrier>,
+pub(super) struct Receiver<C, S, R> {
+    ring: R,
     desk: Desk<C, S>,
 }
 
@@ -53,17 +53,16 @@ struct Desk<C, S> {
     slow_dropped: u64,
     received: u64,
     end: u64,
+    is_warm: bool,
 }
 
-impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
+impl<C: Clock, S: AsMut<[u8]>, R: Inlet> Receiver<C, S, R> {
     pub(super) fn new(
         role: Role,
         (clock, rate): (C, TickRate),
-        ring: EventPoller<Message, SingleProducerBarrier>,
-        slow: Telling,
-        journal: Option<Journal<S>>,
+        (ring, slow, journal): (R, Telling, Option<Journal<S>>),
         settings: PipelineSettings,
-    ) -> Result<Receiver<C, S>, CreationError> {
+    ) -> Result<Receiver<C, S, R>, CreationError> {
         let slow_above = settings
             .slow_above
             .unwrap_or_else(|| rate.ticks(SLOW_WITHOUT_WARM_UP));
@@ -86,6 +85,7 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
             slow_dropped: 0,
             received: 0,
             end: 0,
+            is_warm: false,
         };
         Ok(Receiver { ring, desk })
     }
@@ -110,14 +110,13 @@ impl<C: Clock, S: AsMut<[u8]>> Receiver<C, S> {
             self.desk.end_warm_up(control);
         }
         loop {
-            match self.ring.poll() {
-                Ok(mut messages) => {
-                    for message in &mut messages {
-                        self.desk.receive(message, control);
-                    }
-                }
-                Err(Polling::NoEvents) => {}
-                Err(Polling::Shutdown) => break,
+            let desk = &mut self.desk;
+            match self.ring.poll(|message| desk.receive(message, control)) {
+                Polled::Some | Polled::None => {}
+                // The message that says so may be lost.
+                Polled::Settled if !self.desk.is_warm => self.desk.end_warm_up(control),
+                Polled::Settled => {}
+                Polled::End => break,
             }
         }
         self.desk.result()
@@ -206,6 +205,7 @@ impl<C: Clock, S: AsMut<[u8]>> Desk<C, S> {
             self.slow_above = self.rate.ticks(usual).0.max(1);
         }
         self.forget();
+        self.is_warm = true;
         control.report_warm();
     }
 

@@ -15,6 +15,7 @@ pub struct PipelineControl {
     end: AtomicU64,
     stop: AtomicBool,
     journal_closed: AtomicBool,
+    journal_failed: AtomicBool,
     sent: OwnLine,
 }
 
@@ -89,6 +90,16 @@ impl PipelineControl {
 
     pub(super) fn journal_closed(&self) -> bool {
         self.journal_closed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn fail_journal(&self) {
+        self.journal_failed.store(true, Ordering::Release);
+    }
+
+    /// Whether a record could not be written to the journal's file.
+    #[must_use]
+    pub fn journal_failed(&self) -> bool {
+        self.journal_failed.load(Ordering::Acquire)
     }
 
     pub(super) fn report_sent(&self, count: u64) {

@@ -1,8 +1,11 @@
-//! The journal as the journaller sees it: pieces of memory, supplied ahead of need.
+//! The journal as the journaller sees it: pieces of memory, supplied ahead of need, or a file that it writes to.
 
 use super::control::PipelineControl;
 use jitterscope_model::JournalEntry;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 
 /// Pieces in flight in each direction. Two are enough to stay ahead; the rest covers a late helper.
 const PIECES: usize = 8;
@@ -37,11 +40,21 @@ impl<S> JournalFeed<S> {
 }
 
 pub(super) struct Journal<S> {
+    to: To<S>,
+    pub(super) account: JournalAccount,
+}
+
+enum To<S> {
+    Pieces(Pieces<S>),
+    /// Each record is a system call. `None` once one failed.
+    File(Option<File>),
+}
+
+struct Pieces<S> {
     fresh: Consumer<S>,
     full: Producer<S>,
     piece: Option<S>,
     at: usize,
-    pub(super) account: JournalAccount,
 }
 
 /// The result of the journal.
@@ -52,16 +65,20 @@ pub struct JournalAccount {
     pub unwritten: u64,
     /// How often the journaller waited for an empty piece.
     pub waits: u64,
+    /// The number of the system's error that ended the writing to a file.
+    pub error: Option<i32>,
 }
 
 pub(super) fn journal<S>() -> (Journal<S>, JournalFeed<S>) {
     let (fresh_in, fresh) = RingBuffer::new(PIECES);
     let (full, full_out) = RingBuffer::new(PIECES);
     let journal = Journal {
-        fresh,
-        full,
-        piece: None,
-        at: 0,
+        to: To::Pieces(Pieces {
+            fresh,
+            full,
+            piece: None,
+            at: 0,
+        }),
         account: JournalAccount::default(),
     };
     (
@@ -73,64 +90,116 @@ pub(super) fn journal<S>() -> (Journal<S>, JournalFeed<S>) {
     )
 }
 
+impl<S> Journal<S> {
+    /// A journal that is written to this file, from its beginning.
+    pub(super) fn into(file: File) -> Journal<S> {
+        Journal {
+            to: To::File(Some(file)),
+            account: JournalAccount::default(),
+        }
+    }
+}
+
 impl<S: AsMut<[u8]>> Journal<S> {
     /// Takes the first piece and writes to every page of it.
     pub(super) fn prefault(&mut self) {
-        self.piece = self.fresh.pop().ok();
-        if let Some(piece) = &mut self.piece {
-            piece.as_mut().fill(0);
+        if let To::Pieces(pieces) = &mut self.to {
+            pieces.piece = pieces.fresh.pop().ok();
+            if let Some(piece) = &mut pieces.piece {
+                piece.as_mut().fill(0);
+            }
         }
     }
 
     /// Warm-up version of [`Journal::append`]: writes the same bytes to the same place without keeping them.
     #[inline]
     pub(super) fn rehearse(&mut self, entry: JournalEntry) {
-        let at = self.at;
-        if let Some(room) = self
-            .piece
-            .as_mut()
-            .and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
-        {
-            room.copy_from_slice(&entry.to_bytes());
+        match &mut self.to {
+            To::Pieces(pieces) => {
+                if let Some(room) = pieces.room() {
+                    room.copy_from_slice(&entry.to_bytes());
+                }
+            }
+            // If it fails, the first record fails, too, and counts.
+            To::File(file) => {
+                let _ = file
+                    .as_ref()
+                    .map(|file| file.write_at(&entry.to_bytes(), 0));
+            }
         }
     }
 
     pub(super) fn reset(&mut self) {
-        let at = self.at;
-        if let Some(room) = self
-            .piece
-            .as_mut()
-            .and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE))
-        {
-            room.fill(0);
+        match &mut self.to {
+            To::Pieces(pieces) => {
+                if let Some(room) = pieces.room() {
+                    room.fill(0);
+                }
+            }
+            // Its owner cuts the file to the records that count.
+            To::File(_) => {}
         }
         self.account = JournalAccount::default();
     }
 
     #[inline]
     pub(super) fn append(&mut self, entry: JournalEntry, control: &PipelineControl) {
+        let account = &mut self.account;
+        let is_written = match &mut self.to {
+            To::Pieces(pieces) => pieces.append(entry, control, &mut account.waits),
+            To::File(file) => match file.as_mut().map(|file| file.write_all(&entry.to_bytes())) {
+                Some(Ok(())) => true,
+                Some(Err(error)) => {
+                    account.error = error.raw_os_error();
+                    *file = None;
+                    control.fail_journal();
+                    false
+                }
+                None => false,
+            },
+        };
+        account.written += u64::from(is_written);
+        account.unwritten += u64::from(!is_written);
+    }
+
+    pub(super) fn finish(&mut self) {
+        if let To::Pieces(pieces) = &mut self.to
+            && let Some(piece) = pieces.piece.take()
+        {
+            // The controller takes back full pieces until the thread has ended, and drops the rest with the queue.
+            // Either way the piece's memory is the file's.
+            let _ = pieces.full.push(piece);
+        }
+    }
+}
+
+impl<S: AsMut<[u8]>> Pieces<S> {
+    /// The room of the next record, if the piece has any.
+    #[inline]
+    fn room(&mut self) -> Option<&mut [u8]> {
+        let at = self.at;
+        let piece = self.piece.as_mut()?;
+        piece.as_mut().get_mut(at..at + JournalEntry::SIZE)
+    }
+
+    /// Returns false if there is no room, and none will come.
+    #[inline]
+    fn append(&mut self, entry: JournalEntry, control: &PipelineControl, waits: &mut u64) -> bool {
         loop {
-            let at = self.at;
-            let room = self
-                .piece
-                .as_mut()
-                .and_then(|p| p.as_mut().get_mut(at..at + JournalEntry::SIZE));
-            if let Some(room) = room {
+            if let Some(room) = self.room() {
                 room.copy_from_slice(&entry.to_bytes());
                 self.at += JournalEntry::SIZE;
-                self.account.written += 1;
-                return;
+                return true;
             }
-            if !self.turn_over(control) {
-                self.account.unwritten += 1;
-                return;
+            if !self.turn_over(control, waits) {
+                return false;
             }
         }
     }
 
     /// Swaps the full piece for an empty one; returns false if none will come.
     #[cold]
-    fn turn_over(&mut self, control: &PipelineControl) -> bool {
+    fn turn_over(&mut self, control: &PipelineControl, waits: &mut u64) -> bool {
         let mut full = self.piece.take();
         let mut waited = false;
         loop {
@@ -140,21 +209,13 @@ impl<S: AsMut<[u8]>> Journal<S> {
                 full = Some(piece);
             } else if let Ok(piece) = self.fresh.pop() {
                 (self.piece, self.at) = (Some(piece), 0);
-                self.account.waits += u64::from(waited);
+                *waits += u64::from(waited);
                 return true;
             } else if control.journal_closed() {
                 return false;
             }
             waited = true;
             std::hint::spin_loop();
-        }
-    }
-
-    pub(super) fn finish(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            // The controller takes back full pieces until the thread has ended, and drops the rest with the queue.
-            // Either way the piece's memory is the file's.
-            let _ = self.full.push(piece);
         }
     }
 }
@@ -201,9 +262,42 @@ mod tests {
             JournalAccount {
                 written: 6,
                 unwritten: 2,
-                waits: 0
+                ..JournalAccount::default()
             }
         );
+    }
+
+    #[test]
+    fn records_are_written_to_a_file_and_none_after_a_failure() {
+        let control = PipelineControl::new();
+        let folder = std::env::temp_dir().join(format!("js-journal-{}", std::process::id()));
+        let file = File::create(&folder).unwrap();
+        let mut journal = Journal::<Vec<u8>>::into(file);
+        journal.prefault();
+        journal.rehearse(entry(99));
+        journal.reset();
+        for sequence in 0..3 {
+            journal.append(entry(sequence), &control);
+        }
+        journal.finish();
+        let bytes = std::fs::read(&folder).unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        let read: Vec<i32> = JournalReader::new(&bytes)
+            .map(|e| e.unwrap().sequence)
+            .collect();
+        assert_eq!((read, journal.account.written), (vec![0, 1, 2], 3));
+        assert!(!control.journal_failed());
+        // Every write to it fails: the disk is full.
+        let Ok(full) = File::options().write(true).open("/dev/full") else {
+            return;
+        };
+        let mut journal = Journal::<Vec<u8>>::into(full);
+        for sequence in 0..3 {
+            journal.append(entry(sequence), &control);
+        }
+        let account = journal.account;
+        assert_eq!((account.written, account.unwritten), (0, 3));
+        assert!(account.error.is_some() && control.journal_failed());
     }
 
     /// Also for Miri, which tries other thread interleavings and checks every access.

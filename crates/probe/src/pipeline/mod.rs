@@ -6,7 +6,10 @@
 //! entry per message. Nothing is dropped: a full ring makes the producer wait, which is counted and shows in the
 //! transit from the intended time.
 //!
-//! After the warm-up the three threads allocate nothing and make no system calls.
+//! Messages may also travel through the kernel, as datagrams ([`Means::paths`]), and the journal may be written with system
+//! calls ([`Means::journal`]). The kernel may lose a datagram; then its consumer has received less than was sent.
+//!
+//! After the warm-up the three threads allocate nothing, and make no other system calls.
 
 mod account;
 mod consumer;
@@ -15,8 +18,10 @@ mod intervals;
 mod journal;
 mod message;
 mod producer;
+mod socket;
 #[cfg(test)]
 mod tests;
+mod way;
 
 pub use account::Times;
 pub use control::PipelineControl;
@@ -26,15 +31,21 @@ pub use journal::{JournalAccount, JournalFeed};
 
 use account::Scale;
 use consumer::{Receiver, Telling};
-use disruptor::{BusySpin, Producer, build_single_producer};
+use disruptor::{BusySpin, build_single_producer};
 use intervals::IntervalAccount;
 use jitterscope_clock::Clock;
 use jitterscope_model::{CpuId, TickRate, Ticks};
-use jitterscope_platform::{PinError, ThreadUsage, thread_usage};
+use jitterscope_platform::{MessagePaths, PinError, ThreadUsage, thread_usage};
+use journal::Journal;
 use message::Message;
 use producer::Publisher;
 use rtrb::{Consumer, RingBuffer};
+use std::fs::File;
 use std::sync::Arc;
+use way::{Inlet, Outlet, Ring};
+
+/// The bytes of a datagram before the record.
+pub const DATAGRAM_HEAD: usize = Message::HEAD;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
@@ -120,6 +131,15 @@ pub enum PipelineError {
     /// A histogram cannot be made.
     #[error("a histogram cannot be made: {0}")]
     Histogram(#[from] hdrhistogram::CreationError),
+}
+
+/// What the kernel does for a pipeline. By default nothing.
+#[derive(Debug, Default)]
+pub struct Means {
+    /// Paths for the messages, one for each consumer, in place of the ring.
+    pub paths: Option<MessagePaths>,
+    /// The journal, open for writing: each record is written to it, in place of mapped memory.
+    pub journal: Option<File>,
 }
 
 /// A slow message as its consumer saw it.
@@ -213,7 +233,7 @@ pub struct Pipeline<S> {
 }
 
 impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
-    /// Allocates everything. `input` holds complete records; `S` is a piece of the journal's memory.
+    /// Allocates everything, for messages over the ring and a journal in mapped memory. `input` holds complete records; `S` is a piece of the journal's memory.
     ///
     /// # Errors
     /// The settings are inconsistent.
@@ -222,6 +242,20 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         rate: TickRate,
         settings: PipelineSettings,
         input: I,
+    ) -> Result<Pipeline<S>, PipelineError> {
+        Pipeline::with(clock, rate, settings, input, Means::default())
+    }
+
+    /// The same, with the kernel in the way of messages or of the journal.
+    ///
+    /// # Errors
+    /// The settings are inconsistent.
+    pub fn with<C: Clock, I: AsRef<[u8]> + Send + 'static>(
+        clock: C,
+        rate: TickRate,
+        settings: PipelineSettings,
+        input: I,
+        means: Means,
     ) -> Result<Pipeline<S>, PipelineError> {
         if !settings.ring.is_power_of_two() || settings.ring < 2 {
             return Err(PipelineError::Ring(settings.ring));
@@ -238,38 +272,57 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
             slow: Vec::new(),
             journal: None,
         };
+        if let Some(paths) = means.paths {
+            let (outlet, inlets) = socket::ends(paths, record);
+            let mut journal = means.journal;
+            let roles = [Role::Accumulator, Role::Journaller];
+            let mut bodies = Vec::new();
+            for (role, inlet) in roles.into_iter().zip(inlets) {
+                let journal = match role {
+                    Role::Journaller => Some(pipeline.journal(journal.take())),
+                    _ => None,
+                };
+                let slow = pipeline.telling(role, settings)?;
+                let parts = (inlet, slow, journal);
+                bodies.push((role, Receiver::new(role, (clock, rate), parts, settings)?));
+            }
+            pipeline.producer(clock, rate, outlet, input, settings)?;
+            for (role, receiver) in bodies {
+                pipeline.consumer(role, receiver, settings);
+            }
+            return Ok(pipeline);
+        }
         let builder = build_single_producer(settings.ring, || Message::empty(record), BusySpin);
         let (accumulator, builder) = builder.new_event_poller();
         let slow = pipeline.telling(Role::Accumulator, settings)?;
-        let accumulator = Receiver::<C, S>::new(
-            Role::Accumulator,
-            (clock, rate),
-            accumulator,
-            slow,
-            None,
-            settings,
-        )?;
+        let parts = (accumulator, slow, None);
+        let accumulator = Receiver::new(Role::Accumulator, (clock, rate), parts, settings)?;
         if settings.journaller {
             let (poller, builder) = builder.new_event_poller();
-            let (journal, feed) = journal::journal();
+            let journal = pipeline.journal(means.journal);
             let slow = pipeline.telling(Role::Journaller, settings)?;
-            let journaller = Receiver::new(
-                Role::Journaller,
-                (clock, rate),
-                poller,
-                slow,
-                Some(journal),
-                settings,
-            )?;
-            pipeline.journal = Some(feed);
-            pipeline.producer(clock, rate, builder.build(), input, settings)?;
+            let parts = (poller, slow, Some(journal));
+            let journaller = Receiver::new(Role::Journaller, (clock, rate), parts, settings)?;
+            pipeline.producer(clock, rate, Ring(builder.build()), input, settings)?;
             pipeline.consumer(Role::Accumulator, accumulator, settings);
             pipeline.consumer(Role::Journaller, journaller, settings);
         } else {
-            pipeline.producer(clock, rate, builder.build(), input, settings)?;
+            pipeline.producer(clock, rate, Ring(builder.build()), input, settings)?;
             pipeline.consumer(Role::Accumulator, accumulator, settings);
         }
         Ok(pipeline)
+    }
+
+    /// The journaller's end of the journal.
+    fn journal(&mut self, file: Option<File>) -> Journal<S> {
+        match file {
+            Some(file) => Journal::into(file),
+            None => {
+                let (journal, feed) = journal::journal();
+                self.journal = Some(feed);
+                journal
+            }
+        }
     }
 
     fn telling(
@@ -293,11 +346,7 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         })
     }
 
-    fn producer<
-        C: Clock,
-        P: Producer<Message> + Send + 'static,
-        I: AsRef<[u8]> + Send + 'static,
-    >(
+    fn producer<C: Clock, P: Outlet + Send + 'static, I: AsRef<[u8]> + Send + 'static>(
         &mut self,
         clock: C,
         rate: TickRate,
@@ -316,10 +365,10 @@ impl<S: AsMut<[u8]> + Send + 'static> Pipeline<S> {
         Ok(())
     }
 
-    fn consumer<C: Clock>(
+    fn consumer<C: Clock, R: Inlet + Send + 'static>(
         &mut self,
         role: Role,
-        mut receiver: Receiver<C, S>,
+        mut receiver: Receiver<C, S, R>,
         settings: PipelineSettings,
     ) {
         let body = move |control: &Arc<PipelineControl>| {

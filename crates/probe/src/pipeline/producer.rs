@@ -2,9 +2,9 @@
 
 use super::account::{Scale, Times};
 use super::control::PipelineControl;
-use super::message::{Message, flag};
+use super::message::flag;
+use super::way::Outlet;
 use super::{Length, Pacing, PipelineSettings, ProducerResult};
-use disruptor::Producer;
 use hdrhistogram::CreationError;
 use jitterscope_clock::{Clock, wait_until};
 use jitterscope_model::Ticks;
@@ -31,7 +31,7 @@ pub(super) struct Publisher<C, P, I> {
     full_longest: u64,
 }
 
-impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
+impl<C: Clock, P: Outlet, I: AsRef<[u8]>> Publisher<C, P, I> {
     pub(super) fn new(
         clock: C,
         ring: P,
@@ -83,6 +83,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
             0,
             flag::LAST_OF_WARMUP,
         );
+        self.ring.settle();
         self.forget();
         control.report_warm();
         let warmed_up = self.sequence;
@@ -95,6 +96,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 Length::Messages(count) => Some(count),
                 Length::UntilEnd => None,
             };
+            self.ring.resume();
             completed = self.stream(
                 control,
                 start,
@@ -205,7 +207,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
         let mut waiting_since = 0;
         let mut waited = 0;
         loop {
-            let outcome = self.ring.try_publish(|message| {
+            let is_sent = self.ring.try_send(control, |message| {
                 if message.payload.len() == record.len() {
                     message.payload.copy_from_slice(record);
                 }
@@ -224,7 +226,7 @@ impl<C: Clock, P: Producer<Message>, I: AsRef<[u8]>> Publisher<C, P, I> {
                 message.waited = waited;
                 message.published = published;
             });
-            if outcome.is_ok() {
+            if is_sent {
                 break;
             }
             if waiting_since == 0 {

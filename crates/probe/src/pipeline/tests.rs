@@ -1,6 +1,7 @@
 use super::*;
 use jitterscope_clock::MonotonicRaw;
-use jitterscope_model::{JournalReader, RateSource};
+use jitterscope_model::{JournalReader, PipelineVia, RateSource};
+use jitterscope_platform::MessagePaths;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::time::Duration;
@@ -57,6 +58,16 @@ struct Run {
 
 /// Runs a pipeline to its end on any machine: threads of the slow `role` spend `turns` per clock read.
 fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Duration>) -> Run {
+    run_with(settings, Means::default(), role, turns, stop_after)
+}
+
+fn run_with(
+    settings: PipelineSettings,
+    means: Means,
+    role: Role,
+    turns: u32,
+    stop_after: Option<Duration>,
+) -> Run {
     let control = Arc::new(PipelineControl::new());
     let input: Vec<u8> = (0..settings.record_length * 7).map(|n| n as u8).collect();
     let rate = TickRate {
@@ -64,7 +75,7 @@ fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Du
         error_ppb: 0,
         source: RateSource::Exact,
     };
-    let mut pipeline = Pipeline::<Vec<u8>>::new(SlowClock, rate, settings, input).unwrap();
+    let mut pipeline = Pipeline::<Vec<u8>>::with(SlowClock, rate, settings, input, means).unwrap();
     if let Some(feed) = &mut pipeline.journal {
         feed.supply(vec![0; 320]).unwrap();
     }
@@ -133,6 +144,66 @@ fn run(settings: PipelineSettings, role: Role, turns: u32, stop_after: Option<Du
         intervals,
         journal,
     }
+}
+
+fn paths(via: PipelineVia, settings: PipelineSettings, room: usize) -> Means {
+    let length = Message::HEAD + settings.record_length;
+    let receivers = settings.roles().len() - 1;
+    let paths = MessagePaths::open(via, receivers, (length, Message::HEAD), room);
+    Means {
+        paths: Some(paths.unwrap()),
+        journal: None,
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_reordered_through_the_kernel() {
+    for via in [PipelineVia::Unix, PipelineVia::Loopback] {
+        for slow in [Role::Producer, Role::Accumulator, Role::Journaller] {
+            for journaller in [false, true] {
+                let settings = PipelineSettings {
+                    journaller,
+                    ..settings(300)
+                };
+                let run = run_with(settings, paths(via, settings, 4), slow, 20, None);
+                assert_eq!(run.producer.sent, 300, "{via}");
+                assert!(run.producer.completed && run.producer.warmed_up == 50);
+                check(&run);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_loses_is_missing_and_everything_ends() {
+    let settings = PipelineSettings {
+        journaller: false,
+        warm_up_messages: 1_000,
+        ..settings(1_000)
+    };
+    let mut means = paths(PipelineVia::Loopback, settings, 4);
+    // More than the socket has room for.
+    means.paths.as_mut().unwrap().room = 1_000_000;
+    let run = run_with(settings, means, Role::Accumulator, 20, None);
+    let [consumer] = run.consumers.as_slice() else {
+        panic!("one consumer")
+    };
+    assert_eq!(run.producer.sent, 1_000);
+    assert!(consumer.received < 1_000, "nothing was lost");
+    assert_eq!(consumer.transit.count(), consumer.received);
+}
+
+#[test]
+fn a_pipeline_through_the_kernel_stops_when_asked() {
+    let settings = PipelineSettings {
+        length: Length::UntilEnd,
+        ..settings(0)
+    };
+    let means = paths(PipelineVia::Unix, settings, 4);
+    let after = Some(Duration::from_millis(50));
+    let run = run_with(settings, means, Role::Journaller, 20, after);
+    assert!(!run.producer.completed && run.producer.sent > 0);
+    check(&run);
 }
 
 fn check(run: &Run) {

@@ -2,7 +2,7 @@
 
 use crate::error::{RecordError, is_refused_priority};
 use jitterscope_model::{Misfit, PipelineRole};
-use jitterscope_platform::{AccessError, MapError, SelectionError};
+use jitterscope_platform::{AccessError, MapError, MessagePathError, SelectionError};
 use jitterscope_probe::pipeline::PipelineError;
 use std::path::PathBuf;
 
@@ -47,6 +47,9 @@ pub enum PipelineRecordError {
         /// Free MiB.
         free_mib: u64,
     },
+    /// Messages cannot travel through the kernel.
+    #[error(transparent)]
+    Path(#[from] MessagePathError),
     /// The journal's file contains something else.
     #[error("{} is no journal and would be overwritten: name another file, or remove it", .0.display())]
     NotAJournal(PathBuf),
@@ -97,6 +100,7 @@ impl PipelineRecordError {
     pub fn is_unavailable_here(&self) -> bool {
         match self {
             PipelineRecordError::Record(error) => error.is_unavailable_here(),
+            PipelineRecordError::Path(error) => error.is_unavailable_here(),
             PipelineRecordError::Pipeline(PipelineError::Place { source, .. }) => {
                 is_refused_priority(source)
             }

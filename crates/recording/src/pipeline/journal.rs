@@ -21,7 +21,8 @@ const KEPT: u64 = 64 << 20;
 /// The journal's file, and the pieces that the journaller holds.
 pub(crate) struct JournalKeeper {
     file: GrowingFile,
-    feed: JournalFeed<FilePiece>,
+    /// Supplies pieces; `None` if the journaller writes to the file itself.
+    feed: Option<JournalFeed<FilePiece>>,
     full: VecDeque<FilePiece>,
     kept: usize,
     /// Pieces handed out and not yet returned full.
@@ -75,17 +76,13 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), PipelineRecordError> 
 }
 
 impl JournalKeeper {
-    /// Creates the file and the first pieces.
+    /// Creates the file.
     ///
     /// # Errors
-    /// The file cannot be created, or the disk has no room for one piece.
-    pub(crate) fn start(
-        place: JournalPlace,
-        feed: JournalFeed<FilePiece>,
-        interval: Nanos,
-    ) -> Result<JournalKeeper, MapError> {
+    /// The file cannot be created.
+    pub(crate) fn open(place: JournalPlace, interval: Nanos) -> Result<JournalKeeper, MapError> {
         let piece = piece_length(interval);
-        let (mut file, shown) = match place {
+        let (file, shown) = match place {
             JournalPlace::Named(path) => (
                 GrowingFile::create(&path, piece)?,
                 path.display().to_string(),
@@ -94,27 +91,46 @@ impl JournalKeeper {
                 (GrowingFile::of(file, Path::new(name), piece), name.into())
             }
         };
-        let first = file.next_piece()?;
-        let kept = usize::try_from(KEPT / piece).unwrap_or(1);
-        let mut keeper = JournalKeeper {
+        Ok(JournalKeeper {
             file,
-            feed,
+            feed: None,
             full: VecDeque::new(),
-            kept,
+            kept: usize::try_from(KEPT / piece).unwrap_or(1),
             out: 0,
             path: shown,
             end: None,
-        };
-        keeper.supply(first);
-        keeper.tend();
-        Ok(keeper)
+        })
+    }
+
+    /// The file for a journaller that writes to it.
+    ///
+    /// # Errors
+    /// The process has too many open files.
+    pub(crate) fn writer(&self) -> Result<File, MapError> {
+        self.file.writer()
+    }
+
+    /// Supplies the first pieces of mapped memory.
+    ///
+    /// # Errors
+    /// The disk has no room for one piece.
+    pub(crate) fn supplying(
+        mut self,
+        feed: JournalFeed<FilePiece>,
+    ) -> Result<JournalKeeper, MapError> {
+        let first = self.file.next_piece()?;
+        self.feed = Some(feed);
+        self.supply(first);
+        self.tend();
+        Ok(self)
     }
 
     fn supply(&mut self, piece: FilePiece) {
+        let Some(feed) = &mut self.feed else { return };
         // The stock was just checked, and only this thread fills it. An extra piece would leave a hole of zeros in the
         // file, so it ends the journal instead of being dropped silently.
         self.out += 1;
-        if self.feed.supply(piece).is_err() {
+        if feed.supply(piece).is_err() {
             self.end = Some(JournalEnd {
                 disk_full: false,
                 why: JournalFault::StockOverfilled.into(),
@@ -124,14 +140,15 @@ impl JournalKeeper {
 
     /// Takes back full pieces and refills the stock.
     pub(crate) fn tend(&mut self) {
-        while let Some(piece) = self.feed.take_full() {
+        let Some(feed) = &mut self.feed else { return };
+        while let Some(piece) = feed.take_full() {
             self.full.push_back(piece);
             self.out -= 1;
         }
         while self.full.len() > self.kept {
             self.full.pop_front();
         }
-        while self.end.is_none() && self.feed.stock() < STOCK {
+        while self.end.is_none() && self.feed.as_ref().is_some_and(|feed| feed.stock() < STOCK) {
             match self.file.next_piece() {
                 Ok(piece) => self.supply(piece),
                 Err(error) => {
@@ -160,17 +177,31 @@ impl JournalKeeper {
 
     /// Truncates the file to what was written. The journaller has ended.
     pub(crate) fn finish(mut self, account: JournalAccount) -> PipelineJournal {
-        while let Some(piece) = self.feed.take_full() {
+        while let Some(piece) = self.feed.as_mut().and_then(JournalFeed::take_full) {
             drop(piece);
         }
         self.full.clear();
+        let length = account.written * JournalEntry::SIZE as u64;
+        if self.feed.is_none() {
+            self.file.grown_to(length);
+        }
         let JournalKeeper {
             file,
             path,
             mut end,
             ..
         } = self;
-        if let Err(error) = file.finish(account.written * JournalEntry::SIZE as u64) {
+        if let Some(number) = account.error {
+            let error = std::io::Error::from_raw_os_error(number);
+            end.get_or_insert(JournalEnd {
+                disk_full: error.kind() == std::io::ErrorKind::StorageFull,
+                why: JournalFault::System {
+                    system: format!("{path} cannot be written: {error}"),
+                }
+                .into(),
+            });
+        }
+        if let Err(error) = file.finish(length) {
             let disk_full = error.is_disk_full();
             end.get_or_insert(JournalEnd {
                 disk_full,
@@ -184,6 +215,7 @@ impl JournalKeeper {
             written,
             unwritten,
             waits,
+            ..
         } = account;
         PipelineJournal {
             path,

@@ -21,15 +21,16 @@ use crate::observer::{Observer, Progress, Step};
 use crate::settings::RunSettings;
 use jitterscope_clock::MonotonicRaw;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, CpuUse, EventGrain, EventsInGaps, Nanos, PipelineResult,
-    ProbeKind, ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks, Warning,
+    ClockKind, ClockReading, CpuSet, CpuUse, EventGrain, EventsInGaps, JournalWriting, Nanos,
+    PipelineResult, ProbeKind, ProbeSettings, Row, RunManifest, Sink, SinkError, TickRate, Ticks,
+    Warning,
 };
 use jitterscope_platform::{
     self as platform, ClockCheck, ClockChoice, CpuLayout, FilePiece, LockedMemory, Machine,
-    Topology, clock, current_affinity,
+    MessagePaths, Topology, clock, current_affinity,
 };
 use jitterscope_probe::pipeline::{
-    Length, Pipeline, PipelineControl, PipelineError, PipelineSettings,
+    DATAGRAM_HEAD, Length, Means, Pipeline, PipelineControl, PipelineError, PipelineSettings,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -204,10 +205,26 @@ impl<'a> Target for Piping<'a> {
             (!siblings.is_empty()).then_some(Warning::SmtSibling { cpu, siblings })
         }));
         let follower = follower(settings, &measured, stage);
-        let mut pipeline = build(kind, rate, settings, input.map)?;
-        let journal = match pipeline.journal.take().zip(journal_place) {
-            Some((feed, place)) => Some(JournalKeeper::start(place, feed, settings.interval)?),
+        let mut means = Means::default();
+        if settings.via.is_in_kernel() {
+            let head = DATAGRAM_HEAD;
+            let receivers = settings.roles().len() - 1;
+            let length = (head + settings.record_length, head);
+            let paths = MessagePaths::open(settings.via, receivers, length, settings.ring)?;
+            setting.room = paths.room;
+            means.paths = Some(paths);
+        }
+        let mut journal = match journal_place {
+            Some(place) => Some(JournalKeeper::open(place, settings.interval)?),
             None => None,
+        };
+        if let (Some(journal), JournalWriting::PageCache) = (&journal, settings.writing) {
+            means.journal = Some(journal.writer()?);
+        }
+        let mut pipeline = build(kind, rate, settings, input.map, means)?;
+        journal = match (pipeline.journal.take(), journal) {
+            (Some(feed), Some(journal)) => Some(journal.supplying(feed)?),
+            (_, journal) => journal,
         };
         stage.observer.step(Step::Starting);
         let mut threads = Threads::start(pipeline.threads, &room.allowed)?;
@@ -267,6 +284,7 @@ fn follower(
             stage.clock.kind,
             stage.rate(),
             stage.host.hypervisor.is_some(),
+            settings.via,
         )),
         Err(why) => {
             stage.without_events(Some(&why));
@@ -383,6 +401,7 @@ impl Running for Piped<'_> {
         self.journal
             .as_ref()
             .is_some_and(JournalKeeper::is_exhausted)
+            || self.control.journal_failed()
     }
 
     fn stop(&mut self) {
@@ -481,6 +500,7 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
     rate: TickRate,
     settings: &PipelineRecordSettings,
     input: I,
+    means: Means,
 ) -> Result<Pipeline<FilePiece>, PipelineError> {
     let places = settings.places;
     let set = PipelineSettings {
@@ -504,10 +524,10 @@ fn build<I: AsRef<[u8]> + Send + 'static>(
     };
     match kind {
         #[cfg(target_arch = "x86_64")]
-        ClockKind::Tsc => Pipeline::new(jitterscope_clock::Tsc, rate, set, input),
+        ClockKind::Tsc => Pipeline::with(jitterscope_clock::Tsc, rate, set, input, means),
         #[cfg(not(target_arch = "x86_64"))]
-        ClockKind::Tsc => Pipeline::new(MonotonicRaw, rate, set, input),
-        ClockKind::MonotonicRaw => Pipeline::new(MonotonicRaw, rate, set, input),
+        ClockKind::Tsc => Pipeline::with(MonotonicRaw, rate, set, input, means),
+        ClockKind::MonotonicRaw => Pipeline::with(MonotonicRaw, rate, set, input, means),
     }
 }
 

@@ -36,6 +36,11 @@ pub(crate) fn of(result: &PipelineResult) -> Vec<Warning> {
     }
     for consumer in &result.consumers {
         let role = consumer.role;
+        // Nobody receives what was sent last if the recording is stopped within a system call.
+        let lost = producer.sent.saturating_sub(consumer.received);
+        if lost > 0 && result.setup.via.is_in_kernel() {
+            found.push(Warning::MessagesLost { role, lost });
+        }
         if consumer.slow_dropped > 0 {
             found.push(Warning::DroppedRecords {
                 thread: MeasuringThread::Role(role),

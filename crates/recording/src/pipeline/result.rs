@@ -17,6 +17,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) input_records: u64,
     pub(crate) memory_locked: bool,
     pub(crate) forced: bool,
+    /// The slots of the ring, or the most messages on their way.
+    pub(crate) room: usize,
 }
 
 impl<'a> Setting<'a> {
@@ -27,6 +29,7 @@ impl<'a> Setting<'a> {
             input_records: input.map.as_ref().len() as u64 / settings.record_length.max(1) as u64,
             memory_locked: false,
             forced: false,
+            room: settings.ring,
         }
     }
 
@@ -36,7 +39,9 @@ impl<'a> Setting<'a> {
             record_length: settings.record_length as u64,
             input: self.input_path.clone(),
             input_records: self.input_records,
-            ring: settings.ring as u64,
+            ring: self.room as u64,
+            via: settings.via,
+            journal: settings.writing,
             interval_ns: settings.interval,
             pacing: settings.pacing,
             messages: match settings.length {

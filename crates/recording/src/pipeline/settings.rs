@@ -1,7 +1,7 @@
 //! Resolved settings of a recording of the pipeline.
 
 use crate::settings::RunSettings;
-use jitterscope_model::{CpuSet, Nanos, PipelinePacing, PipelineRole};
+use jitterscope_model::{CpuSet, JournalWriting, Nanos, PipelinePacing, PipelineRole, PipelineVia};
 use jitterscope_probe::pipeline::Place;
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub struct PipelineRecordSettings {
     pub record_length: usize,
     /// Where the records come from.
     pub input: InputChoice,
-    /// Slots of the ring, a power of two.
+    /// Slots of the ring, a power of two; through the kernel, the most messages on their way.
     pub ring: usize,
     /// Time between publications; zero sends as fast as the ring allows.
     pub interval: Nanos,
@@ -49,6 +49,10 @@ pub struct PipelineRecordSettings {
     pub journaller: bool,
     /// Its file; `None` keeps the journal in the run's folder.
     pub journal: Option<PathBuf>,
+    /// How it is written.
+    pub writing: JournalWriting,
+    /// How messages travel.
+    pub via: PipelineVia,
     /// Where each thread runs: producer, accumulator, journaller.
     pub places: Places,
     /// Messages later than this after their intended time are slow; `None` learns the limit from the warm-up.

@@ -7,8 +7,8 @@ use jitterscope_attribute::{
     FollowerSettings, Following, MessageWindow, NameResolver, Start, ThreadFollower,
 };
 use jitterscope_model::{
-    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, Sink, SinkError,
-    Stall, ThreadRef, TickRate, Ticks,
+    Attribution, ClockKind, DrainTurn, MessageTimesRow, Nanos, PipelineRole, PipelineVia, Sink,
+    SinkError, Stall, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::clock;
 
@@ -19,6 +19,7 @@ pub(crate) struct Tracing {
     follow: Follow,
     clock: ClockKind,
     producer: Option<i32>,
+    via: PipelineVia,
     /// The next stall number.
     stalls: u64,
 }
@@ -29,6 +30,7 @@ impl Tracing {
         clock: ClockKind,
         rate: TickRate,
         virtual_machine: bool,
+        via: PipelineVia,
     ) -> Tracing {
         let settings = FollowerSettings {
             rate,
@@ -47,6 +49,7 @@ impl Tracing {
             follow: Follow::new(events, settings),
             clock,
             producer: None,
+            via,
             stalls: 0,
         }
     }
@@ -83,10 +86,10 @@ impl Follower for Tracing {
         // They are not reported as episodes; the threads' sums include them.
         self.follow.follower_mut().take_episodes();
         let (follower, names) = (self.follow.follower(), &self.follow.events.names);
-        let attributions = match self.producer {
-            Some(producer) => slow
+        let attributions = match self.producer.map(|producer| (producer, self.via)) {
+            Some(path) => slow
                 .iter()
-                .map(|row| split(follower, producer, &row.stall, &times(row), names))
+                .map(|row| split(follower, path, &row.stall, &times(row), names))
                 .collect(),
             None => Vec::new(),
         };
@@ -143,10 +146,10 @@ fn times(row: &SlowRow) -> MessageTimesRow {
     }
 }
 
-/// Splits a slow message whose victim is its consumer, live or in a replay.
+/// Splits a slow message whose victim is its consumer, live or in a replay. `producer`: who sent it, and by which way.
 pub(crate) fn split(
     follower: &ThreadFollower,
-    producer: i32,
+    (producer, via): (i32, PipelineVia),
     stall: &Stall,
     times: &MessageTimesRow,
     names: &dyn NameResolver,
@@ -158,6 +161,7 @@ pub(crate) fn split(
         published_before: times.published_before,
         received_before: times.received_before,
         waited: times.waited,
+        in_kernel: via.is_in_kernel(),
     };
     follower.split(stall.id, (producer, stall.victim.tid), &window, names)
 }

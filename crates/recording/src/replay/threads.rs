@@ -6,8 +6,9 @@ use crate::pipeline::split;
 use crate::threads::{EpisodeRows, InOrder};
 use jitterscope_attribute::FollowerSettings;
 use jitterscope_model::{
-    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, Record, Row, RunFacts,
-    RunManifest, Setup, Sink, SinkError, Source, SourceTurn, Stall, ThreadAccount, TickRate, Ticks,
+    Attribution, Comm, Delivery, DrainTurn, IntervalRow, PipelineRole, PipelineVia, Record, Row,
+    RunFacts, RunManifest, Setup, Sink, SinkError, Source, SourceTurn, Stall, ThreadAccount,
+    TickRate, Ticks,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -22,6 +23,8 @@ struct Followed<'a> {
     from: Ticks,
     until: Ticks,
     producer: Option<i32>,
+    /// How messages travelled; over the ring if the recorder was killed before it stored that.
+    via: PipelineVia,
     /// When the last turn was.
     now: Ticks,
     /// Whether a turn said that it was the last.
@@ -39,6 +42,9 @@ impl<'a> Followed<'a> {
             from: Ticks(0),
             until: Ticks(u64::MAX),
             producer: None,
+            via: (run.manifest().pipeline.as_ref())
+                .map(|pipeline| pipeline.setup.via)
+                .unwrap_or_default(),
             now: Ticks(0),
             ended: false,
             accounts: Vec::new(),
@@ -271,8 +277,9 @@ pub(super) fn pipeline(
                     .producer
                     .filter(|_| whole && stall.id == times.stall);
                 let (follower, names) = (&followed.records.follower, &followed.source.names);
+                let via = followed.via;
                 let again =
-                    producer.map(|producer| split(follower, producer, &stall, times, names));
+                    producer.map(|producer| split(follower, (producer, via), &stall, times, names));
                 hand_over(&mut replayed, &stall, again);
                 break;
             }

@@ -1,8 +1,8 @@
 //! Recordings of the pipeline on the machine that runs the tests.
 
 use jitterscope_model::{
-    AnyVersion, CpuSet, JournalFault, JournalReader, MessageTimes, Misfit, Nanos, PipelineJournal,
-    PipelinePacing, PipelineResult, PipelineRole, Stall,
+    AnyVersion, CpuSet, JournalFault, JournalReader, JournalWriting, MessageTimes, Misfit, Nanos,
+    PipelineJournal, PipelinePacing, PipelineResult, PipelineRole, PipelineVia, Stall,
 };
 use jitterscope_platform::{Machine, MappedFile, Topology, current_affinity};
 use jitterscope_recording::pipeline::{
@@ -43,6 +43,8 @@ fn settings(dir: &Path) -> PipelineRecordSettings {
         pause: Nanos(10_000_000),
         journaller: false,
         journal: None,
+        writing: JournalWriting::Mapped,
+        via: PipelineVia::Ring,
         places: Places::default(),
         slow_above: None,
         reporting: Nanos(50_000_000),

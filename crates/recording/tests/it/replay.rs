@@ -3,7 +3,10 @@
 
 use crate::passive::BusyLoop;
 use jitterscope_analyze::{RowSummer, RowSums, RowsOf, SummaryBuilder, timer_frequency};
-use jitterscope_model::{Attribution, CpuSet, EventGrain, Evidence, Nanos, PipelinePacing, Stall};
+use jitterscope_model::{
+    Attribution, CpuSet, EventGrain, Evidence, JournalWriting, Nanos, PipelinePacing, PipelineVia,
+    Stall,
+};
 use jitterscope_platform::{CpuChoice, Machine, Topology, current_affinity, select_cpus};
 use jitterscope_recording::pipeline::{
     InputChoice, PipelineLength, PipelineRecordSettings, Places, record_pipeline,
@@ -419,6 +422,8 @@ pub(crate) fn piped(folder: &Path) -> PipelineRecordSettings {
         pause: Nanos(10_000_000),
         journaller: false,
         journal: None,
+        writing: JournalWriting::Mapped,
+        via: PipelineVia::Ring,
         places: Places::default(),
         slow_above: Some(Nanos(20_000)),
         reporting: Nanos(50_000_000),

@@ -2,8 +2,8 @@
 //! events are skipped without them.
 
 use jitterscope_model::{
-    CpuSet, Delivery, EventGrain, Nanos, PipelinePacing, Row, RunFacts, RunManifest, Sink,
-    SinkError, Warning,
+    CpuSet, Delivery, EventGrain, JournalWriting, Nanos, PipelinePacing, PipelineVia, Row,
+    RunFacts, RunManifest, Sink, SinkError, Warning,
 };
 use jitterscope_platform::{
     CpuChoice, Machine, Topology, current_affinity, current_tid, select_cpus,
@@ -318,6 +318,8 @@ fn a_pipeline_is_recorded() {
         pause: Nanos(10_000_000),
         journaller: true,
         journal: None,
+        writing: JournalWriting::Mapped,
+        via: PipelineVia::Ring,
         places: Places::default(),
         slow_above: Some(Nanos(100_000)),
         reporting: Nanos(50_000_000),

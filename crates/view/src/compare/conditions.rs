@@ -4,7 +4,7 @@ use jitterscope_analyze::compare::{
     ConditionDifference, ConditionKind, ConditionValue, PoolError, SettingDifference,
 };
 use jitterscope_analyze::{MachineDifference, MachineValue};
-use jitterscope_model::{ClockKind, CpuId, PipelinePacing, PipelineRole};
+use jitterscope_model::{ClockKind, CpuId, JournalWriting, PipelinePacing, PipelineRole};
 
 /// The text for a run without this condition.
 const ABSENT: &str = "none";
@@ -22,6 +22,8 @@ pub(crate) fn condition(of: ConditionKind) -> &'static str {
         ConditionKind::NoDeepIdle => "deep idle disabled",
         ConditionKind::RecordLength => "record",
         ConditionKind::RingSlots => "ring",
+        ConditionKind::Via => "messages via",
+        ConditionKind::Journal => "journal",
         ConditionKind::Threads => "threads",
         ConditionKind::Placement => "placement",
         ConditionKind::Owner => "owner",
@@ -60,6 +62,9 @@ fn value(of: &ConditionValue) -> String {
         }
         ConditionValue::RecordLength(bytes) => format!("{bytes} bytes"),
         ConditionValue::RingSlots(slots) => format!("{slots} slots"),
+        ConditionValue::Via(via) => via.to_string(),
+        ConditionValue::Journal(JournalWriting::Mapped) => "mapped memory".into(),
+        ConditionValue::Journal(JournalWriting::PageCache) => "page cache".into(),
         ConditionValue::Threads(threads) => threads.to_string(),
         ConditionValue::Placement(placed) => {
             let on = |(role, cpu): &(PipelineRole, Option<CpuId>)| match cpu {

@@ -65,6 +65,7 @@ pub(crate) fn table(blame: &Blame, few: usize) -> Table {
             Column::number("share"),
             Column::number("total"),
             Column::number("messages"),
+            Column::number("min").of_rank(1),
             Column::number("mean"),
             Column::number("max"),
         ],
@@ -87,6 +88,7 @@ fn row(row: &BlameRow) -> Row {
             percent_cell(row.share).into(),
             row.total_ns.to_string().into(),
             count(row.messages).into(),
+            row.min_ns.to_string().into(),
             mean.to_string().into(),
             row.max_ns.to_string().into(),
         ])

@@ -6,7 +6,9 @@ use crate::report::{Column, Row, Table};
 use crate::style::{Tone, tame};
 use crate::text::{Page, message_headline};
 use jitterscope_analyze::{ConsumerSummary, PipelineSummary, PublisherSummary, RunSummary};
-use jitterscope_model::{ClockKind, Nanos, PipelinePacing, PipelineThread};
+use jitterscope_model::{
+    ClockKind, JournalWriting, Nanos, PipelinePacing, PipelineSetup, PipelineThread, PipelineVia,
+};
 
 /// Everything below perf-workshop's tables.
 pub(super) fn render(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
@@ -39,9 +41,9 @@ fn title(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
     };
     let facts = [
         format!(
-            "pipeline of {} threads over a ring of {}",
+            "pipeline of {} threads {}",
             pipeline.threads.len(),
-            thousands(setup.ring)
+            way(setup)
         ),
         format!(
             "{} records of {} bytes {every}",
@@ -71,6 +73,19 @@ fn title(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
             0,
             &format!("ended before its time: {planned}"),
         );
+    }
+}
+
+/// How messages travelled.
+fn way(setup: &PipelineSetup) -> String {
+    let room = thousands(setup.ring);
+    match setup.via {
+        PipelineVia::Ring => format!("over a ring of {room}"),
+        PipelineVia::Loopback => format!("over the loopback device, {room} on the way at most"),
+        PipelineVia::Unix => format!("over Unix sockets, {room} on the way at most"),
+        PipelineVia::Veth => {
+            format!("over a pair of virtual Ethernet devices, {room} on the way at most")
+        }
     }
 }
 
@@ -119,14 +134,22 @@ fn ring(page: &mut Page, pipeline: &PipelineSummary) {
         full_longest_ns,
         ..
     } = &pipeline.producer;
+    let is_ring = !pipeline.setup.via.is_in_kernel();
     if *full_waits == 0 {
-        page.prose(None, 2, "The ring was never full.");
+        let text = match is_ring {
+            true => "The ring was never full.",
+            false => "The producer never had to wait for room.",
+        };
+        page.prose(None, 2, text);
         return;
     }
     let times = times(*full_waits);
+    let found = match is_ring {
+        true => "the ring full",
+        false => "no room for another message on the way",
+    };
     let text = format!(
-        "The producer found the ring full {times} and waited {full_waited_ns} in all, {full_longest_ns} at the \
-         longest."
+        "The producer found {found} {times} and waited {full_waited_ns} in all, {full_longest_ns} at the longest."
     );
     page.prose(Some(Tone::Warning), 2, &text);
 }
@@ -245,6 +268,9 @@ fn trust(page: &mut Page, summary: &RunSummary, pipeline: &PipelineSummary) {
             tame(&journal.path),
             count(journal.written)
         );
+        if setup.journal == JournalWriting::PageCache {
+            text += ", each written with a system call into the page cache";
+        }
         if journal.unwritten > 0 {
             text += &format!(", {} messages without one", count(journal.unwritten));
         }

@@ -26,12 +26,13 @@ pub(crate) fn table(pipeline: &PipelineSummary) -> Table {
     let mut columns = vec![
         Column::text("time"),
         Column::number("messages").of_pages(),
-        Column::number("mean").of_pages(),
-        Column::number("min").of_pages(),
+        Column::number("min"),
+        Column::number("mean").of_rank(2),
     ];
-    columns.extend(Column::numbers(
-        MESSAGE_LEVELS.iter().map(|(name, _)| *name),
-    ));
+    columns.extend(MESSAGE_LEVELS.iter().map(|(name, _)| match *name {
+        "90" => Column::number(*name).of_rank(1),
+        name => Column::number(name),
+    }));
     columns.push(Column::number("max"));
     Table {
         title: "Messages by time".into(),
@@ -54,8 +55,8 @@ fn row(name: &str, times: &TimesSummary) -> Row {
     let mut row: Vec<Cell> = vec![
         name.into(),
         count(times.count).into(),
-        times.mean_ns.to_string().into(),
         times.min_ns.to_string().into(),
+        times.mean_ns.to_string().into(),
     ];
     row.extend(
         MESSAGE_LEVELS

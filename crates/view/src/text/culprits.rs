@@ -68,6 +68,7 @@ fn table(summary: &RunSummary, rows: Vec<Row>) -> Table {
             Column::number("total"),
             Column::number(noun.many),
             Column::number("a second").of_pages(),
+            Column::number("min").of_rank(1),
             Column::number("mean"),
             Column::number("max"),
         ],
@@ -135,6 +136,7 @@ fn row(of: &CulpritRow) -> Row {
             of.total_ns.to_string().into(),
             count(of.count).into(),
             rate(of.per_sec).into(),
+            of.min_ns.to_string().into(),
             of.mean_ns.to_string().into(),
             of.max_ns.to_string().into(),
         ])
@@ -215,6 +217,7 @@ mod tests {
             per_sec: 1.2,
             total_ns: Nanos(12),
             share: 0.5,
+            min_ns: Nanos(1),
             mean_ns: Nanos(1),
             max_ns: Nanos(1),
         }

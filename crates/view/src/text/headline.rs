@@ -229,8 +229,9 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
             .stalls_per_sec_bound
             .map_or_else(String::new, |bound| {
                 format!(
-                    " (with 95 % confidence, fewer than {} per second)",
-                    rate(bound)
+                    " (with 95 % confidence, fewer than {} per second{})",
+                    rate(bound),
+                    bound_of_each(summary)
                 )
             });
         let text = format!(
@@ -280,6 +281,19 @@ pub(super) fn stolen(page: &mut Page, summary: &RunSummary, cpus: &CpuSet) {
                 page.prose(None, 0, &format!("The {worst}."));
             }
         }
+    }
+}
+
+/// The bound of the CPU that measured for the shortest time, which holds for each of several CPUs.
+fn bound_of_each(summary: &RunSummary) -> String {
+    let cpus = summary.probe.cpus.iter();
+    let bounds: Vec<f64> = cpus.filter_map(|of| of.stalls_per_sec_bound).collect();
+    match bounds.as_slice() {
+        [] | [_] => String::new(),
+        all => format!(
+            ", and on each CPU fewer than {}",
+            rate(all.iter().copied().fold(0.0, f64::max))
+        ),
     }
 }
 

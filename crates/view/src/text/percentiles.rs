@@ -3,7 +3,7 @@
 use super::{FEW_CPUS, Page};
 use crate::report::{Cell, Column, Row, Table};
 use crate::style::Tone;
-use jitterscope_analyze::{Percentiles, RunSummary};
+use jitterscope_analyze::{FineNanos, Percentiles, RunSummary};
 use jitterscope_model::Nanos;
 
 const NAMES: [&str; 7] = ["50", "90", "99", "99.9", "99.99", "99.999", "99.9999"];
@@ -16,24 +16,42 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.heading("PERCENTILES", "");
     let mut rows = Vec::new();
     if summary.probe.cpus.len() > FEW_CPUS {
-        let of = [
-            &total.percentiles_ns,
-            &total.instant_percentiles_ns,
-            &total.stall_percentiles_ns,
-        ];
-        rows.extend(three("all", of, total.max_ns, total.stalls));
+        rows.extend(three(&Distributions {
+            cpu: "all".into(),
+            read: [total.min_ns, total.mean_ns],
+            stall: [total.stall_min_ns.map(fine), total.stall_mean_ns],
+            percentiles: [
+                &total.percentiles_ns,
+                &total.instant_percentiles_ns,
+                &total.stall_percentiles_ns,
+            ],
+            max: total.max_ns,
+            stalls: total.stalls,
+        }));
     } else {
         for cpu in &summary.probe.cpus {
-            let of = [
-                &cpu.percentiles_ns,
-                &cpu.instant_percentiles_ns,
-                &cpu.stall_percentiles_ns,
-            ];
-            rows.extend(three(&cpu.cpu.to_string(), of, cpu.max_ns, cpu.stalls));
+            rows.extend(three(&Distributions {
+                cpu: cpu.cpu.to_string(),
+                read: [cpu.floor_ns, cpu.mean_ns],
+                stall: [cpu.stall_min_ns.map(fine), cpu.stall_mean_ns],
+                percentiles: [
+                    &cpu.percentiles_ns,
+                    &cpu.instant_percentiles_ns,
+                    &cpu.stall_percentiles_ns,
+                ],
+                max: cpu.max_ns,
+                stalls: cpu.stalls,
+            }));
         }
     }
     let mut columns = vec![Column::number("cpu"), Column::text("of")];
-    columns.extend(NAMES.into_iter().chain(["max"]).map(Column::number));
+    columns.push(Column::number("min"));
+    columns.push(Column::number("mean").of_rank(2));
+    columns.extend(NAMES.map(|name| match name {
+        "90" => Column::number(name).of_rank(1),
+        _ => Column::number(name),
+    }));
+    columns.push(Column::number("max"));
     page.table(Table {
         title: "Percentiles".into(),
         columns,
@@ -45,15 +63,35 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     page.prose(Some(Tone::Dim), 2, text);
 }
 
-fn three(cpu: &str, of: [&Percentiles; 3], max: Option<Nanos>, stalls: u64) -> Vec<Row> {
-    let rows = ["read", "wait", "stall"].into_iter().zip(of);
-    let row = |(name, percentiles): (&str, &Percentiles)| {
-        let mut row: Vec<Cell> = vec![cpu.into(), name.into()];
+fn fine(whole: Nanos) -> FineNanos {
+    FineNanos(whole.0 as f64)
+}
+
+/// The distributions of one CPU, or of all.
+struct Distributions<'s> {
+    cpu: String,
+    /// The minimum and the mean of the times between two reads.
+    read: [Option<FineNanos>; 2],
+    /// The same of stalls.
+    stall: [Option<FineNanos>; 2],
+    /// Of reads, waits and stalls.
+    percentiles: [&'s Percentiles; 3],
+    max: Option<Nanos>,
+    stalls: u64,
+}
+
+fn three(of: &Distributions<'_>) -> Vec<Row> {
+    let least_and_mean = [of.read, [None, None], of.stall];
+    let rows = ["read", "wait", "stall"].into_iter().zip(least_and_mean);
+    let row = |((name, least_and_mean), percentiles): ((&str, [_; 2]), &&Percentiles)| {
+        let mut row: Vec<Cell> = vec![of.cpu.as_str().into(), name.into()];
+        row.extend(least_and_mean.map(Cell::known));
         row.extend(NAMES.map(|level| Cell::known(percentiles.get(level).copied().flatten())));
-        row.push(Cell::known(max));
+        row.push(Cell::known(of.max));
         Row::from(row)
     };
-    rows.filter(|(name, _)| *name != "stall" || stalls > 0)
+    rows.zip(&of.percentiles)
+        .filter(|((name, _), _)| *name != "stall" || of.stalls > 0)
         .map(row)
         .collect()
 }

@@ -368,6 +368,7 @@ fn phases_of(title: String, phases: &[PhaseRow]) -> Table {
             percent_cell(row.share).into(),
             row.total_ns.to_string().into(),
             count(row.count).into(),
+            row.min_ns.to_string().into(),
             row.mean_ns.to_string().into(),
             row.max_ns.to_string().into(),
         ])
@@ -379,6 +380,7 @@ fn phases_of(title: String, phases: &[PhaseRow]) -> Table {
             Column::number("share"),
             Column::number("total").of_pages(),
             Column::number("wake-ups"),
+            Column::number("min").of_rank(1),
             Column::number("mean"),
             Column::number("max"),
         ],

@@ -1,7 +1,7 @@
 //! The five largest culprits of all kinds in one ranking.
 
 use crate::pipeline::blame;
-use crate::report::{Report, Table};
+use crate::report::{Column, Report, Table};
 use crate::style::Style;
 use crate::text::culprits;
 use jitterscope_analyze::{AttributionSummary, Blame, RunSummary};
@@ -43,12 +43,21 @@ impl Ranking<'_> {
         text(&table, blank, style)
     }
 
+    /// The table without minima: on one screen their room is for names.
     fn table(&self, rows: usize) -> Table {
-        match self {
+        let table = match self {
             Ranking::Culprits(summary, attribution) => {
                 culprits::ranking(summary, attribution, rows)
             }
             Ranking::Blame(blame) => blame::table(blame, rows),
+        };
+        let of_screen = |column: Column| match column.rank {
+            0 => column,
+            _ => column.of_pages(),
+        };
+        Table {
+            columns: table.columns.into_iter().map(of_screen).collect(),
+            ..table
         }
     }
 
