@@ -211,6 +211,8 @@ fn manifest() -> RunManifest {
                 input: text(),
                 input_records: 1,
                 ring: 2,
+                via: PipelineVia::Ring,
+                journal: JournalWriting::Mapped,
                 interval_ns: Nanos(1),
                 pacing: PipelinePacing::Schedule,
                 messages: None,

@@ -173,12 +173,12 @@ fn set_up((name, address): (&str, Ipv4Addr)) -> Result<(), MessagePathError> {
     let plain: *const libc::sockaddr = (&raw const place).cast();
     // SAFETY: `sockaddr_in` and `sockaddr` are of one size, and any bytes are a valid `sockaddr`.
     request.ifr_ifru.ifru_addr = unsafe { plain.read_unaligned() };
-    ordered(&socket, libc::SIOCSIFADDR as u64, &mut request).map_err(&step)?;
+    ordered(&socket, libc::SIOCSIFADDR, &mut request).map_err(&step)?;
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).unwrap_or(1);
-    ordered(&socket, libc::SIOCSIFFLAGS as u64, &mut request).map_err(&step)
+    ordered(&socket, libc::SIOCSIFFLAGS, &mut request).map_err(&step)
 }
 
-fn ordered(socket: &UdpSocket, order: u64, request: &mut libc::ifreq) -> io::Result<()> {
+fn ordered(socket: &UdpSocket, order: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: both orders read an `ifreq` whose name is NUL-terminated; it outlives the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), order as _, &raw mut *request) };
     match result {

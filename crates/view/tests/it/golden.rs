@@ -801,6 +801,8 @@ fn pipeline() -> Scenario {
             input: "/cache/pipeline-input-640000.bin".into(),
             input_records: 10_000,
             ring: 16_384,
+            via: PipelineVia::Ring,
+            journal: JournalWriting::Mapped,
             interval_ns: Nanos(10_000),
             pacing: PipelinePacing::Schedule,
             messages: None,
