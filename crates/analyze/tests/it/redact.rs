@@ -205,8 +205,6 @@ fn manifest() -> RunManifest {
         threads: vec![account],
         pipeline: Some(PipelineResult {
             setup: PipelineSetup {
-                via: PipelineVia::Veth,
-                journal: JournalWriting::PageCache,
                 record_length: 64,
                 input: text(),
                 input_records: 1,

@@ -796,8 +796,6 @@ fn pipeline() -> Scenario {
     manifest.pipeline = Some(PipelineResult {
         setup: PipelineSetup {
             record_length: 64,
-            via: PipelineVia::Ring,
-            journal: JournalWriting::Mapped,
             input: "/cache/pipeline-input-640000.bin".into(),
             input_records: 10_000,
             ring: 16_384,
