@@ -18,7 +18,7 @@ pub fn outcome(of: &Outcome, goes_on: &str) -> Report {
     if awaits {
         // There is no comparison yet.
     } else if of.across_reboot {
-        report.sentence(Tone::Warning, "A reboot separates the arms. The difference includes drift and everything else that the reboot changed, so nothing has a verdict.");
+        report.sentence(Tone::Warning, "The arms were measured one after the other, with a reboot or a change by hand in between. The difference includes drift and everything else that changed with it, so nothing has a verdict.");
     } else if !of.interleaved {
         report.sentence(Tone::Warning, "Not interleaved: undoing the change takes longer than --longest-wait, so all runs without it came first. The difference includes drift, so nothing has a verdict.");
     }
@@ -70,8 +70,7 @@ fn ended(of: &Outcome, goes_on: &str) -> String {
             )
         }
         Ended::AwaitsReboot => {
-            "The runs without the change are complete; the runs with it follow after a reboot."
-                .into()
+            "The runs without the change are complete; those with it follow once it is made.".into()
         }
         Ended::Deadline => format!("{pairs}: the budget is used up."),
         Ended::Stopped => format!("{pairs}: stopped. {goes_on}"),
@@ -188,7 +187,7 @@ mod tests {
         );
         let awaits = reported(Ended::AwaitsReboot, &[VoidReason::NotMeasured]);
         assert!(
-            awaits.contains("the runs with it follow after a reboot")
+            awaits.contains("those with it follow once it is made")
                 && awaits.contains("it was not measured")
         );
         assert!(
