@@ -6,7 +6,7 @@ use crate::ring::{Page, PageError, PageLayout};
 use jitterscope_model::{AskedEvent, KernelAddr, Name, Ticks};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tracepoint_decode::{PerfByteReader, PerfFieldFormat};
+use tracepoint_decode::{PerfByteReader, PerfFieldArray, PerfFieldFormat};
 
 /// The longest text of a record's fields, bytes. Any process may write long records, for example through a probe of
 /// its own.
@@ -124,7 +124,24 @@ impl AskedDecoder {
             text.push_str(name);
             return Some(());
         }
-        let value = field.get_field_value_with_data_and_reader(record, reader);
-        write!(text, "{}", value.display()).ok()
+        if matches!(field.array(), PerfFieldArray::None | PerfFieldArray::Fixed) {
+            let value = field.get_field_value_with_data_and_reader(record, reader);
+            return write!(text, "{}", value.display()).ok();
+        }
+        // A length of the record's own: a text, or a large number such as a set of CPUs. The library's reader would
+        // divide these by an element's size, which may be zero.
+        if declared.contains("char") {
+            let end = bytes.iter().position(|byte| *byte == 0);
+            let bytes = &bytes[..end.unwrap_or(bytes.len()).min(LONGEST)];
+            text.push_str(&String::from_utf8_lossy(bytes));
+            return Some(());
+        }
+        text.push_str("0x");
+        let digits = bytes.iter().take(LONGEST / 2).rev();
+        let mut digits = digits.skip_while(|byte| **byte == 0).peekable();
+        if digits.peek().is_none() {
+            text.push('0');
+        }
+        digits.try_for_each(|byte| write!(text, "{byte:02x}").ok())
     }
 }

@@ -321,3 +321,43 @@ fn a_field_with_the_address_of_a_known_function_has_its_name() {
         ["function=tick expires=4294967298", "function=0x3 expires=7"]
     );
 }
+
+#[test]
+fn a_field_of_any_length_is_a_text_or_a_number() {
+    let context = context(vec![format(
+        "app",
+        "sent",
+        91,
+        &[
+            ("__data_loc char[] name", 8, 4, 0),
+            ("__data_loc cpumask_t cpus", 12, 4, 0),
+            ("__data_loc cpumask_t none", 16, 4, 0),
+        ],
+    )]);
+    let sent: AskedEvent = "app:sent".parse().unwrap();
+    let decoder = AskedDecoder::new(&context, [&sent].into_iter());
+    let decoder = decoder.unwrap().unwrap();
+    let located = |at: u32, length: u32| length << 16 | at;
+    let name = u32::from_le_bytes(*b"eth0");
+    let fields = [
+        located(20, 5),
+        located(28, 8),
+        located(36, 4),
+        name,
+        0,
+        0x10,
+        0x1,
+        0,
+    ];
+    // The second name ends beyond its record.
+    let beyond = [located(20, 900), located(20, 0), located(20, 0)];
+    let bytes = page(&[(91, &fields), (91, &beyond)]);
+    let mut seen = Vec::new();
+    decoder
+        .page(&bytes, |record| seen.push(record.fields))
+        .unwrap();
+    assert_eq!(
+        seen,
+        ["name=eth0 cpus=0x0100000010 none=0x0", "cpus=0x0 none=0x0"]
+    );
+}
