@@ -268,6 +268,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri opens no files")]
     fn records_are_written_to_a_file_and_none_after_a_failure() {
         let control = PipelineControl::new();
         let folder = std::env::temp_dir().join(format!("js-journal-{}", std::process::id()));
