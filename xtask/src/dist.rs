@@ -22,11 +22,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Files packed with the program: source and name.
-const BESIDE: [(&str, &str); 8] = [
+const BESIDE: [(&str, &str); 11] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("README.md", "README.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
+    // README and the documents lead to these.
+    ("ARCHITECTURE.md", "ARCHITECTURE.md"),
+    ("CONTRIBUTING.md", "CONTRIBUTING.md"),
+    ("SECURITY.md", "SECURITY.md"),
     ("docs", "docs"),
     ("packaging/grafana", "grafana"),
     ("packaging/systemd", "systemd"),

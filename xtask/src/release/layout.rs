@@ -15,7 +15,7 @@ pub const SETTINGS: &str = "etc/jitterscope/agent.toml";
 /// The agent's unit.
 pub const UNIT: &str = "usr/lib/systemd/system/jitterscope-agent.service";
 /// Files of an archive, and where they go: completions, the agent's unit and settings, Grafana's dashboard, documents.
-const PLACES: [(&str, &str); 11] = [
+const PLACES: [(&str, &str); 14] = [
     ("jitterscope", "usr/bin/jitterscope"),
     (
         "completions/jitterscope.bash",
@@ -34,6 +34,15 @@ const PLACES: [(&str, &str); 11] = [
     ("grafana", "usr/share/jitterscope/grafana"),
     ("kubernetes", "usr/share/jitterscope/kubernetes"),
     ("README.md", "usr/share/doc/jitterscope/README.md"),
+    (
+        "ARCHITECTURE.md",
+        "usr/share/doc/jitterscope/ARCHITECTURE.md",
+    ),
+    (
+        "CONTRIBUTING.md",
+        "usr/share/doc/jitterscope/CONTRIBUTING.md",
+    ),
+    ("SECURITY.md", "usr/share/doc/jitterscope/SECURITY.md"),
     ("docs", "usr/share/doc/jitterscope/docs"),
     ("SBOM.cdx.json", "usr/share/doc/jitterscope/SBOM.cdx.json"),
 ];
