@@ -55,15 +55,26 @@ pub(super) fn run(
     })
     .map_err(failed)?;
     let next = next(args, &cpus, &change, outcome.ended);
-    let mut report = view::outcome(&outcome, "The same command goes on.");
-    report.append(view::next_steps(&next));
+    let parameters = &change.surroundings().parameters;
+    conclude(args, &title, &outcome, parameters, &next)
+}
+
+/// Prints the outcome of arms that were measured one after the other, with the next steps, and returns the exit code.
+pub(super) fn conclude(
+    args: &ExperimentArgs,
+    title: &str,
+    outcome: &Outcome,
+    parameters: &[String],
+    next: &[String],
+) -> anyhow::Result<Exit> {
+    let mut report = view::outcome(outcome, "The same command goes on.");
+    report.append(view::next_steps(next));
     if args.json {
-        let parameters = &change.surroundings().parameters;
-        output::json(&AcrossReboot::new(&outcome, parameters, &next))?;
+        output::json(&AcrossReboot::new(outcome, parameters, next))?;
     } else {
         output::result(&report.terminal(output::style()))?;
     }
-    end(args, &title, Some(&outcome), outcome.ended, report)
+    end(args, title, Some(outcome), outcome.ended, report)
 }
 
 /// The outcome, with the boot parameters and the next steps.

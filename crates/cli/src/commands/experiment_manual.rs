@@ -2,15 +2,13 @@
 //! before, those with it after the user says that it is made. Everything else is checked for equality.
 
 use super::audit_expect::facts;
-use super::experiment_across::{AcrossReboot, is_over};
+use super::experiment_across::{conclude, is_over};
 use super::experiment_args::ExperimentArgs;
-use super::experiment_ending::end;
 use super::experiment_failed::{failed, refused};
 use super::experiment_runner::runner;
 use super::experiment_session::{SESSIONS, asked, begin, last};
 use super::experiment_watcher::Watcher;
 use crate::exit::{Exit, UsageError};
-use crate::output;
 use crate::places::Places;
 use anyhow::{Context, bail};
 use jitterscope_experiment::{
@@ -58,14 +56,7 @@ pub(super) fn run(
     })
     .map_err(failed)?;
     let next = next(args, what, outcome.ended);
-    let mut report = view::outcome(&outcome, "The same command goes on.");
-    report.append(view::next_steps(&next));
-    if args.json {
-        output::json(&AcrossReboot::new(&outcome, &[], &next))?;
-    } else {
-        output::result(&report.terminal(output::style()))?;
-    }
-    end(args, &title, Some(&outcome), outcome.ended, report)
+    conclude(args, &title, &outcome, &[], &next)
 }
 
 /// With the change: the session whose runs were made without it, if only the change differs. Without it: this boot's
@@ -151,8 +142,8 @@ fn compared(
         differences.push(format!("and {more} more"));
     }
     bail!(
-        "the machine differs in more than the change:\n  {}\nMake everything else as before and start the same command \
-         again; or name with --changes what belongs to the change. The runs without it are kept",
+        "the machine differs in more than the change:\n  {}\nRestore the other settings, or list those that belong to \
+         the change in --changes, and start the same command again. The runs without the change are kept",
         differences.join("\n  ")
     )
 }

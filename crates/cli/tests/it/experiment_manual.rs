@@ -67,12 +67,12 @@ fn the_user_makes_the_change_and_everything_else_must_be_equal() {
     fs::write(STAT_INTERVAL, "7\n").unwrap();
     let refused = tried(dir.path(), &["--changed"]);
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
-    let told = stderr(&refused);
-    let named = told
+    let message = stderr(&refused);
+    let named = message
         .lines()
         .find(|line| line.contains("vmstat"))
-        .unwrap_or(&told);
-    assert!(named.contains("and is") && named.contains('7'), "{told}");
+        .unwrap_or(&message);
+    assert!(named.contains("and is") && named.contains('7'), "{message}");
 
     let with = tried(dir.path(), &["--changed", "--changes", "*vmstat*"]);
     let found = json(&with);

@@ -401,12 +401,12 @@ fn the_file_of_outliers_has_all_above_the_knee_that_are_not_the_probes_own_work(
         .iter()
         .map(|bin| bin["count"].as_u64().unwrap())
         .sum();
-    let told = stderr(&output);
-    let words: Vec<&str> = told.split_whitespace().collect();
+    let message = stderr(&output);
+    let words: Vec<&str> = message.split_whitespace().collect();
     let at = words
         .windows(4)
         .position(|of| of[1..] == ["outliers", "are", "shorter"]);
     let short = at.map_or(0, |at| words[at].parse::<u64>().unwrap());
     let dropped = report["trust"]["dropped_records"].as_u64().unwrap();
-    assert_eq!(seen + short + dropped, above, "{told} {cpu}");
+    assert_eq!(seen + short + dropped, above, "{message} {cpu}");
 }

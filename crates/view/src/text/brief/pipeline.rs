@@ -22,10 +22,11 @@ pub(super) fn render<'a>(
         }
     }
     if pipeline.producer.full_waits > 0 {
-        let text = format!(
-            "The ring was full for {} in all.",
-            pipeline.producer.full_waited_ns
-        );
+        let waited = pipeline.producer.full_waited_ns;
+        let text = match pipeline.setup.via.is_in_kernel() {
+            false => format!("The ring was full for {waited} in all."),
+            true => format!("The producer waited {waited} in all for room on the way."),
+        };
         page.prose(Some(Tone::Warning), 0, &text);
     }
     if summary.attribution.is_none() && pipeline.blame.is_empty() {
