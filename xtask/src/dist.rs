@@ -10,6 +10,7 @@ mod licences;
 mod machine;
 mod sbom;
 
+use crate::book::links;
 use crate::consent::Consent;
 use crate::{shell, tools};
 use anyhow::{Context, anyhow, ensure};
@@ -21,20 +22,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Files packed with the program: source and name.
-const BESIDE: [(&str, &str); 11] = [
-    ("LICENSE-APACHE", "LICENSE-APACHE"),
-    ("LICENSE-MIT", "LICENSE-MIT"),
-    ("README.md", "README.md"),
-    ("CHANGELOG.md", "CHANGELOG.md"),
+/// Files and folders packed with the program, at their places in the sources.
+const BESIDE: [&str; 11] = [
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "CHANGELOG.md",
     // README and the documents lead to these.
-    ("ARCHITECTURE.md", "ARCHITECTURE.md"),
-    ("CONTRIBUTING.md", "CONTRIBUTING.md"),
-    ("SECURITY.md", "SECURITY.md"),
-    ("docs", "docs"),
-    ("packaging/grafana", "grafana"),
-    ("packaging/systemd", "systemd"),
-    ("packaging/kubernetes", "kubernetes"),
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs",
+    "packaging/grafana",
+    "packaging/systemd",
+    "packaging/kubernetes",
 ];
 /// Shells with completions, and their files.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -214,9 +215,10 @@ pub fn committed_at() -> anyhow::Result<u64> {
 fn fill(root: &Path, built: &Built, target: &str) -> anyhow::Result<()> {
     fs::create_dir(root)?;
     fs::copy(&built.program, root.join("jitterscope")).context("the program cannot be copied")?;
-    for (from, to) in BESIDE {
-        copy_tracked(&shell::root(), from, &root.join(to))?;
+    for path in BESIDE {
+        copy_tracked(&shell::root(), path, &root.join(path))?;
     }
+    links::check_packed(root, root)?;
     let completions = root.join("completions");
     fs::create_dir(&completions)?;
     for (shell, file) in COMPLETIONS {
@@ -340,7 +342,7 @@ mod tests {
 
     #[test]
     fn all_that_lies_beside_the_program_is_there() {
-        for (from, _) in BESIDE {
+        for from in BESIDE {
             assert!(shell::root().join(from).exists(), "{from}");
         }
     }

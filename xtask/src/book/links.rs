@@ -22,17 +22,7 @@ pub fn check() -> anyhow::Result<()> {
     let docs = root.join("docs");
     let of_book = markdown(&docs)?;
     pages.extend(of_book.iter().cloned());
-    let mut broken = Vec::new();
-    let mut links = 0;
-    for page in &pages {
-        let text = fs::read_to_string(page).with_context(|| page.display().to_string())?;
-        for link in links_of(&text) {
-            links += 1;
-            if let Some(why) = objection(page, &link)? {
-                broken.push(format!("{}: {link}: {why}", page.display()));
-            }
-        }
-    }
+    let (links, mut broken) = broken(&pages, &root)?;
     let summary = docs.join("SUMMARY.md");
     let listed: BTreeSet<PathBuf> = links_of(&fs::read_to_string(&summary)?)
         .map(|link| docs.join(link))
@@ -53,6 +43,30 @@ pub fn check() -> anyhow::Result<()> {
     bail!("{}", broken.join("\n"))
 }
 
+/// Fails with the list of links that lead nowhere in a tree of files whose documents lie in `folder`.
+pub fn check_packed(root: &Path, folder: &Path) -> anyhow::Result<()> {
+    let (links, broken) = broken(&markdown(folder)?, root)?;
+    ensure!(links > 100, "only {links} links were found in a package");
+    ensure!(broken.is_empty(), "{}", broken.join("\n"));
+    Ok(())
+}
+
+/// The number of links of the pages, and those that lead nowhere, each with the reason. Absolute paths begin at `root`.
+fn broken(pages: &[PathBuf], root: &Path) -> anyhow::Result<(usize, Vec<String>)> {
+    let mut broken = Vec::new();
+    let mut links = 0;
+    for page in pages {
+        let text = fs::read_to_string(page).with_context(|| page.display().to_string())?;
+        for link in links_of(&text) {
+            links += 1;
+            if let Some(why) = objection(page, &link, root)? {
+                broken.push(format!("{}: {link}: {why}", page.display()));
+            }
+        }
+    }
+    Ok((links, broken))
+}
+
 /// All pages below a folder.
 fn markdown(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -69,7 +83,7 @@ fn markdown(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Why a link leads nowhere; `None` if it leads somewhere, or to another machine.
-fn objection(page: &Path, link: &str) -> anyhow::Result<Option<String>> {
+fn objection(page: &Path, link: &str, root: &Path) -> anyhow::Result<Option<String>> {
     if link.contains("://") || link.starts_with("mailto:") {
         return Ok(None);
     }
@@ -77,7 +91,10 @@ fn objection(page: &Path, link: &str) -> anyhow::Result<Option<String>> {
     let folder = page.parent().context("a page lies in a folder")?;
     let to = match file {
         "" => page.to_owned(),
-        _ => folder.join(file),
+        _ => match file.strip_prefix('/') {
+            Some(file) => root.join(file),
+            None => folder.join(file),
+        },
     };
     if !to.exists() {
         return Ok(Some("there is no such file".into()));
@@ -155,11 +172,10 @@ mod tests {
             links,
             ["b.md", "#one-thing-more", "#other", "https://example.org/"]
         );
-        let broken: Vec<bool> = links
-            .iter()
-            .map(|link| objection(&page, link).unwrap().is_some())
-            .collect();
-        assert_eq!(broken, [true, false, true, false]);
+        let broken = |link: &str| objection(&page, link, dir.path()).unwrap().is_some();
+        let all: Vec<bool> = links.iter().map(|link| broken(link)).collect();
+        assert_eq!(all, [true, false, true, false]);
+        assert!(!broken("/a.md") && broken("/etc/passwd"));
         assert!(!anchors(text).contains("no-heading"));
     }
 }

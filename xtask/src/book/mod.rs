@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 mod commands;
-mod links;
+pub mod links;
 
 use crate::{shell, tools};
 use anyhow::ensure;

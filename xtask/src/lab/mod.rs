@@ -17,6 +17,7 @@ use crate::{program, shell};
 use anyhow::{Context, anyhow, ensure};
 use boot::Show;
 use clap::Args;
+pub use debian::unpack;
 use options::{Guest, Kernel, Program};
 use std::fs;
 use std::path::PathBuf;

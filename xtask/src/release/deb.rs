@@ -1,6 +1,7 @@
 //! The Debian package: the tree of the layout, with Debian's own documents and checksums.
 
-use super::layout::{DOC, SETTINGS, Unpacked, compress, files};
+use super::layout::{DOC, SETTINGS, Unpacked, compress, files, relink};
+use crate::book::links;
 use crate::dist::{Machine, archive};
 use crate::shell;
 use anyhow::{Context, ensure};
@@ -35,6 +36,7 @@ pub fn pack(
     let root = stage.path();
     unpacked.lay_out(root)?;
     documents(unpacked, &version, time, root)?;
+    links::check_packed(root, &root.join(DOC))?;
     let control = root.join("DEBIAN");
     archive::set_modes(root)?;
     let sums = sums(root)?;
@@ -87,6 +89,8 @@ fn documents(unpacked: &Unpacked, version: &str, time: u64, root: &Path) -> anyh
         copyright(&unpacked.at("LICENSE-MIT"))?,
     )?;
     compress(&unpacked.at("CHANGELOG.md"), &doc.join("changelog.gz"))?;
+    relink(root, "](CHANGELOG.md", "](changelog.gz")?;
+    relink(root, "](../CHANGELOG.md", "](../changelog.gz")?;
     for file in ["THIRD-PARTY.txt", "RUST-LIBRARY.html"] {
         compress(&unpacked.at(file), &doc.join(format!("{file}.gz")))?;
     }

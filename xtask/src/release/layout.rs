@@ -12,6 +12,8 @@ pub const DOC: &str = "usr/share/doc/jitterscope";
 pub const MAN: &str = "usr/share/man/man1";
 /// What the agent of a package watches. Package managers keep a user's changes of it.
 pub const SETTINGS: &str = "etc/jitterscope/agent.toml";
+/// The same settings in an archive.
+pub const DEFAULTS: &str = "packaging/systemd/agent.toml";
 /// The agent's unit.
 pub const UNIT: &str = "usr/lib/systemd/system/jitterscope-agent.service";
 /// Files of an archive, and where they go: completions, the agent's unit and settings, Grafana's dashboard, documents.
@@ -29,10 +31,10 @@ const PLACES: [(&str, &str); 14] = [
         "completions/jitterscope.fish",
         "usr/share/fish/vendor_completions.d/jitterscope.fish",
     ),
-    ("systemd/jitterscope-agent.service", UNIT),
-    ("systemd/agent.toml", SETTINGS),
-    ("grafana", "usr/share/jitterscope/grafana"),
-    ("kubernetes", "usr/share/jitterscope/kubernetes"),
+    ("packaging/systemd/jitterscope-agent.service", UNIT),
+    (DEFAULTS, SETTINGS),
+    ("packaging/grafana", "usr/share/jitterscope/grafana"),
+    ("packaging/kubernetes", "usr/share/jitterscope/kubernetes"),
     ("README.md", "usr/share/doc/jitterscope/README.md"),
     (
         "ARCHITECTURE.md",
@@ -93,6 +95,10 @@ impl Unpacked {
             fs::create_dir_all(folder)?;
             crate::dist::copy(&self.at(from), &to)?;
         }
+        let moved = PLACES.iter().filter(|(from, _)| from.contains('/'));
+        for (from, to) in moved {
+            relink(root, &format!("](../{from}"), &format!("](/{to}"))?;
+        }
         let man = root.join(MAN);
         fs::create_dir_all(&man)?;
         for page in fs::read_dir(self.at("man"))? {
@@ -102,6 +108,21 @@ impl Unpacked {
         }
         Ok(())
     }
+}
+
+/// Replaces the beginning of links in the documents of a package.
+pub fn relink(root: &Path, from: &str, to: &str) -> anyhow::Result<()> {
+    let doc = root.join(DOC);
+    for file in files(&doc)? {
+        let page = doc.join(file);
+        if page.extension().is_some_and(|end| end == "md") {
+            let text = fs::read_to_string(&page)?;
+            if text.contains(from) {
+                fs::write(&page, text.replace(from, to))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Compresses a file without its name and time, so that the same text gives the same bytes.

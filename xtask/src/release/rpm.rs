@@ -1,6 +1,7 @@
 //! The RPM package: the tree of the layout, packed by rpmbuild.
 
 use super::layout::{DOC, Unpacked};
+use crate::book::links;
 use crate::dist::{Machine, archive, copy};
 use crate::shell;
 use anyhow::{Context, ensure};
@@ -36,6 +37,7 @@ pub fn make(unpacked: &Unpacked, revision: u32, time: u64, out: &Path) -> anyhow
         &unpacked.at("CHANGELOG.md"),
         &root.join(DOC).join("CHANGELOG.md"),
     )?;
+    links::check_packed(&root, &root.join(DOC))?;
     archive::set_modes(&root)?;
     archive::set_times(&root, time)?;
     let spec = stage.path().join("jitterscope.spec");

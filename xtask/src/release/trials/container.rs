@@ -1,6 +1,7 @@
-//! The image in a container runtime, with the rights that the Kubernetes manifests ask for and no others.
+//! The image in a container runtime, with the rights and limits of the Kubernetes manifests and no others.
 
 use super::MINUTE;
+use super::rights;
 use super::root::{is_answer, succeeded};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
 
     let mounted = Mounted::new()?;
     confine(&mut spec, &runs)?;
+    rights::limit(&mut spec)?;
     fs::write(&config, serde_json::to_vec(&spec)?)?;
     let _turn = jitterscope_testing::turn();
     let begun = Instant::now();
@@ -65,7 +67,7 @@ pub fn run(image: &Path, version: &str) -> anyhow::Result<()> {
         "no run is in the volume"
     );
     println!(
-        "image: unpacked by umoci and run by runc; record answered in {:.0} s",
+        "image: unpacked by umoci and run by runc with the Job's rights, limits and filter of system calls; record answered in {:.0} s",
         took.as_secs_f64()
     );
 
@@ -129,6 +131,16 @@ impl Bundle {
             .to_owned())
     }
 
+    /// The bytes of memory that the running container may use.
+    fn memory_limit(&self) -> anyhow::Result<u64> {
+        let asked = self.runc("events").arg("--stats").arg(&self.name).output();
+        let asked = asked.context("runc cannot be started")?;
+        succeeded(&asked, "runc events")?;
+        let stats: Value = serde_json::from_slice(&asked.stdout)?;
+        let limit = stats["data"]["memory"]["usage"]["limit"].as_u64();
+        limit.with_context(|| format!("runc states no limit: {stats}"))
+    }
+
     /// Runs the agent until its metrics answer, ends it as Kubernetes does, and returns the number of lines.
     fn watches(&self) -> anyhow::Result<usize> {
         let before = instances()?;
@@ -152,10 +164,16 @@ impl Bundle {
                 _ => sleep(Duration::from_millis(200)),
             }
         };
+        let limit = self.memory_limit();
         let asked = self.runc("kill").arg(&self.name).arg("TERM").output();
         succeeded(&asked.context("runc cannot be started")?, "runc kill")?;
         let ended = agent.wait()?;
         let lines = answer.context("the agent's metrics did not answer in a minute")?;
+        let (limit, wanted) = (limit?, rights::memory_limit()?);
+        ensure!(
+            limit == wanted,
+            "the agent may use {limit} bytes of memory, not {wanted}"
+        );
         ensure!(ended.success(), "the agent ended with {ended}");
         let after = instances()?;
         ensure!(

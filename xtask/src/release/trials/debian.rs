@@ -16,29 +16,35 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
 
     let took = root.answers(|| root.run(&["dpkg", "--install", "/tmp/older.deb"]).map(drop))?;
     let settings = root.path().join(SETTINGS);
-    let changed = format!("# Mine.\n{}", fs::read_to_string(&settings)?);
-    fs::write(&settings, &changed)?;
-    let first = root.run(&[
-        "dpkg-query",
-        "--show",
-        "--showformat=${Version}",
-        "jitterscope",
-    ])?;
+    let defaults = fs::read_to_string(&settings)?;
+    let first = version(&root)?;
     root.run(&["apt-get", "install", "--yes", "/tmp/newer.deb"])?;
-    let second = root.run(&[
-        "dpkg-query",
-        "--show",
-        "--showformat=${Version}",
-        "jitterscope",
-    ])?;
+    let second = version(&root)?;
     ensure!(
         first != second,
         "{second} is what was there before the upgrade"
     );
+    let unchanged = fs::read_to_string(&settings)?;
     ensure!(
-        fs::read_to_string(&settings)? == changed,
-        "the upgrade replaced a user's settings"
+        unchanged != defaults,
+        "settings that nobody changed did not get the new defaults"
     );
+    let changed = format!("# Mine.\n{unchanged}");
+    fs::write(&settings, &changed)?;
+    // Where settings and defaults both changed, dpkg asks; this answer keeps the settings.
+    for (package, defaults) in [("older.deb", &defaults), ("newer.deb", &unchanged)] {
+        let package = format!("/tmp/{package}");
+        root.run(&["dpkg", "--force-confold", "--install", &package])?;
+        ensure!(
+            fs::read_to_string(&settings)? == changed,
+            "{package} replaced a user's settings"
+        );
+        let beside = root.path().join(format!("{SETTINGS}.dpkg-dist"));
+        ensure!(
+            fs::read_to_string(&beside)? == *defaults,
+            "the defaults of {package} are not beside the user's settings"
+        );
+    }
     root.run(&[
         "/usr/bin/jitterscope",
         "agent",
@@ -73,8 +79,17 @@ pub fn run(older: &Path, package: &Path) -> anyhow::Result<()> {
     let left: Vec<_> = after.symmetric_difference(&before).collect();
     ensure!(left.is_empty(), "a purge leaves or takes {left:?}");
     println!(
-        "deb: installed and asked in {:.0} s without a network, upgraded from {first} to {second}, and purged in a fresh Debian",
+        "deb: installed and asked in {:.0} s without a network, upgraded from {first} to {second} with other defaults, and purged in a fresh Debian",
         took.as_secs_f64()
     );
     Ok(())
+}
+
+fn version(root: &Root) -> anyhow::Result<String> {
+    root.run(&[
+        "dpkg-query",
+        "--show",
+        "--showformat=${Version}",
+        "jitterscope",
+    ])
 }

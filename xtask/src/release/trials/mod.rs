@@ -3,12 +3,16 @@
 mod container;
 mod debian;
 mod kubernetes;
+mod rights;
 mod root;
 mod rpm;
 
-use super::{Packages, REVISION, deb, rpm as packing};
+use super::layout::{DEFAULTS, Unpacked};
+use super::{Packages, REVISION, deb, image, rpm as packing};
+use crate::dist::archive::digest;
 use anyhow::{Context, bail, ensure};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -34,19 +38,48 @@ pub fn run(packages: &Packages, time: u64) -> anyhow::Result<()> {
         return Ok(());
     }
     manual(packages)?;
+    again(packages, time)?;
     let older = tempfile::tempdir()?;
-    let (unpacked, before) = (&packages.unpacked, REVISION - 1);
-    debian::run(
-        &deb::make(unpacked, before, time, older.path())?,
-        &packages.deb,
-    )?;
-    rpm::run(
-        &packing::make(unpacked, before, time, older.path())?,
-        &packages.rpm,
-    )?;
+    let unpacked = &packages.unpacked;
+    let (older_deb, older_rpm) = earlier(unpacked, time, older.path())?;
+    debian::run(&older_deb, &packages.deb)?;
+    rpm::run(&older_rpm, &packages.rpm)?;
     container::run(&packages.image, &unpacked.release.version)?;
     kubernetes::run(&unpacked.release.version)?;
     Ok(())
+}
+
+/// Makes each package a second time. The same files must give the same bytes.
+fn again(packages: &Packages, time: u64) -> anyhow::Result<()> {
+    let (unpacked, out) = (&packages.unpacked, tempfile::tempdir()?);
+    let second = [
+        deb::make(unpacked, REVISION, time, out.path())?,
+        packing::make(unpacked, REVISION, time, out.path())?,
+        image::make(unpacked, time, out.path())?,
+    ];
+    for (first, second) in [&packages.deb, &packages.rpm, &packages.image]
+        .into_iter()
+        .zip(&second)
+    {
+        ensure!(
+            digest(first)? == digest(second)?,
+            "{} made twice has different bytes",
+            first.display()
+        );
+    }
+    println!("deb, rpm and image: made twice, each has the same bytes");
+    Ok(())
+}
+
+/// A deb and an rpm of an earlier revision, whose default settings differ.
+fn earlier(unpacked: &Unpacked, time: u64, out: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let defaults = unpacked.at(DEFAULTS);
+    let now = fs::read_to_string(&defaults)?;
+    fs::write(&defaults, format!("# Earlier defaults.\n{now}"))?;
+    let deb = deb::make(unpacked, REVISION - 1, time, out);
+    let rpm = packing::make(unpacked, REVISION - 1, time, out);
+    fs::write(&defaults, now)?;
+    Ok((deb?, rpm?))
 }
 
 fn lint(program: &str, args: &[&str], package: &Path) -> anyhow::Result<()> {
@@ -64,7 +97,7 @@ fn lint(program: &str, args: &[&str], package: &Path) -> anyhow::Result<()> {
 /// Manual pages must be read without a complaint by a second formatter.
 fn manual(packages: &Packages) -> anyhow::Result<()> {
     let mut pages = 0;
-    for page in std::fs::read_dir(packages.unpacked.at("man"))? {
+    for page in fs::read_dir(packages.unpacked.at("man"))? {
         let page = page?.path();
         let output = Command::new("mandoc")
             .args(["-T", "lint", "-W", "error"])
