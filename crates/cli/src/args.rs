@@ -3,7 +3,7 @@
 use crate::commands::{
     agent, annotate, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard,
     export, guard_args, import, journal, list, mcp, open, pipeline, query, record, report, runs,
-    sampler, selftest, serve, sljtest, tune, watch_args,
+    sampler, selftest, serve, sljtest, top, tune, watch_args,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -50,7 +50,9 @@ pub enum Command {
     Guard(Box<guard_args::GuardArgs>),
     /// Record without end, and save a run around the moment that mattered
     Watch(Box<watch_args::WatchArgs>),
-    /// The same as a service, with the options of a file
+    /// Show live who takes time from the CPUs
+    Top(Box<top::TopArgs>),
+    /// The same as 'watch' as a service, with the options of a file
     Agent(agent::AgentArgs),
     /// Print the report of a stored run, or one of its stalls
     Report(report::ReportArgs),
@@ -136,6 +138,7 @@ impl Command {
             Command::Record(_)
             | Command::Attach(_)
             | Command::Guard(_)
+            | Command::Top(_)
             | Command::Import(_)
             | Command::Sljtest(_)
             | Command::Sampler(_)

@@ -79,6 +79,7 @@ fn whole() -> std::process::ExitCode {
         Command::Attach(args) => commands::attach::run(args, &cli.places),
         Command::Guard(args) => commands::guard::run(args, &cli.places),
         Command::Watch(args) => commands::watch::run(args, &cli.places),
+        Command::Top(args) => commands::top::run(args, &cli.places),
         Command::Agent(args) => commands::agent::run(args, &cli.places),
         Command::Report(args) => commands::report::run(args, &cli.places),
         Command::Diff(args) => commands::diff::run(args, &cli.places),

@@ -14,7 +14,7 @@ enum ClockName {
 }
 
 /// Which clock.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct ClockArgs {
     /// The clock [default: the TSC where CPU and kernel vouch for it]; tsc is taken where the kernel alone does
     #[arg(long, value_enum, value_name = "CLOCK")]
@@ -31,7 +31,7 @@ impl ClockArgs {
 }
 
 /// Which clock, and what counts.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct ReadingArgs {
     #[command(flatten)]
     pub clock: ClockArgs,

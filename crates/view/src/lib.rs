@@ -38,6 +38,7 @@ mod style;
 pub mod text;
 pub mod timeline;
 pub mod toml_file;
+pub mod top;
 pub mod tuning;
 mod warnings;
 mod watch;

@@ -66,6 +66,8 @@ pub mod selftest;
 pub mod serve;
 pub mod sljtest;
 pub mod stall;
+pub mod top;
+mod top_screen;
 pub mod tune;
 pub mod watch;
 pub mod watch_args;

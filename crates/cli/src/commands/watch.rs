@@ -21,8 +21,8 @@ use jitterscope_recording::watch::{
     ENDLESS, NoWatch, NotDecidable, Published, Report, Watch, WatchSettings, decidable,
 };
 use jitterscope_recording::{
-    Extra, Observer, Owners, PassiveRecordSettings, RecordError, RecordSettings, RunSettings,
-    WriterThread, record, watch_passive,
+    Extra, Observer, Output, Owners, PassiveRecordSettings, RecordError, RecordSettings,
+    RunSettings, WriterThread, record, watch_passive,
 };
 use jitterscope_store::{StoreError, check_label};
 use jitterscope_view::{cpus_text, gate_outcome, record_error, watch_moment};
@@ -53,6 +53,16 @@ pub fn run(args: &WatchArgs, places: &Places) -> anyhow::Result<Exit> {
 
 /// What a service adds to a watch.
 pub trait Service {
+    /// Outputs of the recording besides the watch's own.
+    fn outputs<'a>(&self) -> Vec<Output<'a>> {
+        Vec::new()
+    }
+
+    /// What takes the reports.
+    fn report(&self, quiet: bool) -> Box<dyn FnMut(Report)> {
+        Box::new(move |report| tell(&report, quiet))
+    }
+
     /// A turn of the running watch, or its end.
     fn turn(&mut self, watch: &mut Watch, serving: &Serving, has_ended: bool);
 }
@@ -121,7 +131,10 @@ pub fn watch(
     decidable_all(&settings, &chosen, args)?;
     let Chosen { cpus, kind } = chosen.clone();
     let quiet = args.quiet;
-    let report = Box::new(move |report| tell(&report, quiet));
+    let report: Box<dyn FnMut(Report)> = match &service {
+        Some(service) => service.report(quiet),
+        None => Box::new(move |report| tell(&report, quiet)),
+    };
     let mut watch =
         Watch::prepare(&machine, settings, &cpus.cpus, user1, report).map_err(usage_if_refused)?;
     let run = RunSettings {
@@ -136,7 +149,8 @@ pub fn watch(
         command_line: crate::given::given(),
         profile: None,
     };
-    let outputs = watch.outputs();
+    let mut outputs = watch.outputs();
+    outputs.extend(service.iter().flat_map(|service| service.outputs()));
     let metrics = MetricsSlot::new(BoundMetrics::bind(&args.metrics)?);
     if let Some(mut service) = service {
         let serving = Serving {

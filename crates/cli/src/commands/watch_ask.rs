@@ -64,11 +64,20 @@ pub fn save(args: &SaveArgs) -> anyhow::Result<Exit> {
             )
         }
     };
-    match reply(&socket, &Request::Save { at_ns }, UNTIL_SAVED)? {
-        Reply::Saved(run) => output::result(&format!("{}\n", run.display()))?,
-        other => return refused(other),
-    }
+    let run = save_at(&socket, at_ns)?;
+    output::result(&format!("{}\n", run.display()))?;
     Ok(Exit::Ok)
+}
+
+/// Has the watch of this control socket save a moment, nanoseconds since the epoch, or now; waits for the run.
+///
+/// # Errors
+/// It does not answer, or does not save the moment.
+pub fn save_at(socket: &Path, at_ns: Option<u64>) -> anyhow::Result<PathBuf> {
+    match reply(socket, &Request::Save { at_ns }, UNTIL_SAVED)? {
+        Reply::Saved(run) => Ok(run),
+        other => Err(refused(other)),
+    }
 }
 
 /// Runs `watch status`.
@@ -106,16 +115,16 @@ pub fn stop(args: &OneArgs) -> anyhow::Result<Exit> {
     let (socket, _) = the_one(args)?;
     match reply(&socket, &Request::Stop, PATIENCE)? {
         Reply::Stopping => Ok(Exit::Ok),
-        other => refused(other),
+        other => Err(refused(other)),
     }
 }
 
-fn refused(reply: Reply) -> anyhow::Result<Exit> {
+fn refused(reply: Reply) -> anyhow::Error {
     let why = match reply {
         Reply::Refused(why) => why,
         _ => "it gives an answer that this version does not know".into(),
     };
-    anyhow::bail!("the watch refuses: {why}")
+    anyhow::anyhow!("the watch refuses: {why}")
 }
 
 fn reply(socket: &Path, request: &Request, patience: Duration) -> anyhow::Result<Reply> {

@@ -79,6 +79,7 @@ mod screens;
 mod serve;
 mod shown;
 mod tampering;
+mod top;
 mod truth;
 mod tune;
 mod walk;

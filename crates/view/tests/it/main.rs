@@ -14,6 +14,7 @@ mod knobs;
 mod many_cpus;
 mod pictures;
 mod stored;
+mod top;
 
 /// The whole report as a terminal shows it.
 fn full_text(summary: &jitterscope_analyze::RunSummary, style: jitterscope_view::Style) -> String {

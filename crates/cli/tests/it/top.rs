@@ -1,0 +1,202 @@
+//! `top` in a real terminal: an emulator reads what it draws, and keys are typed. Recordings need root and tracefs;
+//! without them, the tests print a note and are skipped.
+
+use crate::live;
+use crate::watch::{PATIENCE, THIEF, steal};
+
+use jitterscope_store::RunReader;
+use jitterscope_testing::{highest_cpu, instances_of};
+use live::{can_trace, jitterscope, program, runs, turn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const LINES: u16 = 24;
+const COLUMNS: u16 = 80;
+
+/// A program in a terminal, with the emulator of its screen.
+struct Terminal {
+    master: File,
+    /// Keeps the terminal open when the program has ended.
+    slave: File,
+    child: Child,
+    screen: vt100::Parser,
+}
+
+impl Terminal {
+    fn start(folder: &Path, args: &[&str]) -> Terminal {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap();
+        let size = Winsize {
+            ws_row: LINES,
+            ws_col: COLUMNS,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&slave, size).unwrap();
+        let end = || Stdio::from(slave.try_clone().unwrap());
+        let child = Command::new("setsid")
+            .arg("--ctty")
+            .arg(program())
+            .args(args)
+            .env("JITTERSCOPE_RUNS", folder)
+            .env("TERM", "xterm-256color")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
+        Terminal {
+            master: File::from(master),
+            slave,
+            child,
+            screen: vt100::Parser::new(LINES, COLUMNS, 0),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.screen.screen().contents()
+    }
+
+    /// Reads what it draws until the screen contains this text.
+    fn shows(&mut self, text: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.text().contains(text) {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero() && self.child.try_wait().unwrap().is_none(),
+                "the screen does not show '{text}':\n{}",
+                self.text()
+            );
+            self.read(Duration::from_millis(100));
+        }
+    }
+
+    fn read(&mut self, patience: Duration) {
+        let patience = Timespec::try_from(patience).unwrap();
+        let mut fds = [PollFd::new(&self.master, PollFlags::IN)];
+        if poll(&mut fds, Some(&patience)).unwrap() == 0 {
+            return;
+        }
+        let mut part = [0; 4096];
+        let n = self.master.read(&mut part).unwrap_or(0);
+        self.screen.process(&part[..n]);
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn is_raw(&self) -> bool {
+        let modes = tcgetattr(&self.slave).unwrap().local_modes;
+        !modes.contains(LocalModes::ICANON)
+    }
+
+    /// Waits for the end, and returns whether it succeeded.
+    fn ends(&mut self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.read(Duration::from_millis(20));
+            if let Some(status) = self.child.try_wait().unwrap() {
+                self.read(Duration::from_millis(100));
+                return status.success();
+            }
+            assert!(Instant::now() < until, "it does not end:\n{}", self.text());
+        }
+    }
+}
+
+#[test]
+fn a_terminal_shows_the_thief_with_its_knobs_and_timeline_and_is_given_back() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("runs");
+    let cpu = highest_cpu();
+    let line = format!("top --cpus {cpu} --probe spin --every 200ms");
+    let mut top = Terminal::start(&folder, &line.split(' ').collect::<Vec<_>>());
+    top.shows("own cost");
+    assert!(top.is_raw() && top.screen.screen().alternate_screen());
+
+    let thief = dir.path().to_path_buf();
+    let thief = std::thread::spawn(move || steal(&thief, cpu, Duration::from_secs(12)));
+    top.types("/wt-thi");
+    top.types("\r");
+    top.shows(&format!("thread {THIEF}"));
+    top.types("\r");
+    // Its owner and what helps.
+    top.shows("cgroup");
+    top.shows("cpuset-part: removes it");
+    top.types("\u{1b}");
+    top.shows("last minute");
+    // The longest of its stalls.
+    top.types("\t");
+    top.shows("began (UTC)");
+    top.types("\r");
+    top.shows("saves this moment as a run");
+    top.types("t");
+    top.shows("saved /");
+    top.shows("sched_switch");
+    thief.join().unwrap();
+    top.types("q");
+    assert!(top.ends(), "{}", top.text());
+    assert!(!top.is_raw() && !top.screen.screen().alternate_screen());
+    assert!(top.text().contains("saved /"), "{}", top.text());
+    assert!(instances_of(top.child.id()).is_empty());
+
+    // What it saved is an ordinary run.
+    let stored = runs(&folder);
+    assert_eq!(stored.len(), 1, "{stored:?}");
+    let run = stored[0]["id"].as_str().unwrap();
+    let report = jitterscope(&folder, &["report", run]);
+    let text = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(report.status.success() && text.contains(THIEF), "{text}");
+}
+
+#[test]
+fn a_signal_ends_the_screen_and_gives_the_terminal_back() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let line = format!("top --cpus {} --probe spin", highest_cpu());
+    let mut top = Terminal::start(dir.path(), &line.split(' ').collect::<Vec<_>>());
+    top.shows("own cost");
+    let pid = top.child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(killed.unwrap().success());
+    assert!(top.ends(), "{}", top.text());
+    assert!(!top.is_raw() && !top.screen.screen().alternate_screen());
+    let history = dir.path().join(".watch");
+    let left = std::fs::read_dir(history).into_iter().flatten().flatten();
+    let left: Vec<_> = left.map(|entry| entry.path()).collect();
+    assert!(
+        left.iter().all(|path| RunReader::open(path).is_err()),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = jitterscope(dir.path(), &["top"]);
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("needs a terminal"), "{text}");
+}
