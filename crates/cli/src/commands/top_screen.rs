@@ -14,7 +14,7 @@ use jitterscope_view::top::{self, Key, TopFacts, TopState, Wish};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Terminal, backend::CrosstermBackend};
 use std::io::{self, Stdout};
@@ -97,9 +97,9 @@ impl Taken {
         if made.is_err() {
             let _ = disable_raw_mode();
         }
-        let mut taken = made?;
-        execute!(io::stdout(), EnterAlternateScreen)?;
-        taken.0.clear()?;
+        let taken = made?;
+        // The library's own way to clear asks the terminal where its cursor is, and not every terminal answers.
+        execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
         Ok(taken)
     }
 }

@@ -6,18 +6,23 @@ use crate::watch::{PATIENCE, THIEF, steal};
 
 use jitterscope_store::RunReader;
 use jitterscope_testing::{highest_cpu, instances_of};
-use live::{can_trace, jitterscope, program, runs, turn};
+use live::{can_trace, jitterscope, json, program, turn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const LINES: u16 = 24;
 const COLUMNS: u16 = 80;
+
+fn at_least_one(n: u16) -> NonZero<u16> {
+    NonZero::new(n).unwrap()
+}
 
 /// A program in a terminal, with the emulator of its screen.
 struct Terminal {
@@ -63,7 +68,7 @@ impl Terminal {
             master: File::from(master),
             slave,
             child,
-            screen: vt100::Parser::new(LINES, COLUMNS, 0),
+            screen: vt100::Parser::new(at_least_one(LINES), at_least_one(COLUMNS), 0),
         }
     }
 
@@ -160,9 +165,11 @@ fn a_terminal_shows_the_thief_with_its_knobs_and_timeline_and_is_given_back() {
     assert!(instances_of(top.child.id()).is_empty());
 
     // What it saved is an ordinary run.
-    let stored = runs(&folder);
-    assert_eq!(stored.len(), 1, "{stored:?}");
-    let run = stored[0]["id"].as_str().unwrap();
+    let stored = json(&jitterscope(&folder, &["list", "--json"]));
+    let [stored] = stored["runs"].as_array().unwrap().as_slice() else {
+        panic!("{stored:?}");
+    };
+    let run = stored["id"].as_str().unwrap();
     let report = jitterscope(&folder, &["report", run]);
     let text = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(report.status.success() && text.contains(THIEF), "{text}");

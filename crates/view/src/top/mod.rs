@@ -50,6 +50,12 @@ pub struct TopFacts {
     pub trouble: Option<String>,
 }
 
+impl TopFacts {
+    fn spins(&self) -> bool {
+        ProbeKind::from_word(&self.probe) == Some(ProbeKind::Spin)
+    }
+}
+
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, live: &LiveView, facts: &TopFacts, state: &mut TopState) {
     let area = frame.area();
@@ -68,7 +74,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &LiveView, facts: &TopFacts, state: &mu
     ])
     .areas(area);
     frame.render_widget(Paragraph::new(heading(facts, live, state)), head);
-    draw_cpus(frame, of_cpus, live, state);
+    draw_cpus(frame, of_cpus, live, state, facts.spins());
     if state.open.is_some() {
         let lines = details::lines(live, facts, state, usize::from(body.width));
         let hidden = lines.len().saturating_sub(usize::from(body.height));
@@ -96,9 +102,9 @@ fn heading(facts: &TopFacts, live: &LiveView, state: &TopState) -> Vec<Line<'sta
         0 => "nothing lost".to_owned(),
         n => format!("{} kernel records lost", count(n)),
     };
-    let how = match ProbeKind::from_word(&facts.probe) {
-        Some(ProbeKind::Spin) => "spinning probe",
-        _ => "no probe",
+    let how = match facts.spins() {
+        true => "spinning probe",
+        false => "no probe",
     };
     let first = format!(
         "jitterscope top  {}, {how}  {}{}",
@@ -118,7 +124,7 @@ fn heading(facts: &TopFacts, live: &LiveView, state: &TopState) -> Vec<Line<'sta
     ]
 }
 
-fn draw_cpus(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &TopState) {
+fn draw_cpus(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &TopState, spins: bool) {
     let mut cpus: Vec<_> = live
         .cpus
         .iter()
@@ -131,7 +137,11 @@ fn draw_cpus(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &TopStat
     let seconds = state.seconds(live);
     let rows = cpus.iter().take(MOST_CPUS).map(|(of, sum)| {
         Row::new([
-            Cell::new(victim(of)),
+            Cell::new(if spins {
+                format!("CPU {}", of.cpu)
+            } else {
+                victim(of)
+            }),
             number(percent(sum.time.0 as f64 / (seconds * 1e9))),
             number(rate(sum.count as f64 / seconds)),
             number(longest(sum.longest)),
@@ -338,10 +348,8 @@ fn bottom(facts: &TopFacts, state: &TopState, width: u16) -> Vec<Line<'static>> 
     };
     let mut keys = Line::default();
     for (key, does) in state.keys() {
-        keys.push_span(Span::styled(
-            format!(" {key} "),
-            Style::new().add_modifier(Modifier::REVERSED),
-        ));
+        let marked = Style::new().add_modifier(Modifier::REVERSED);
+        keys.push_span(Span::styled(*key, marked));
         keys.push_span(Span::raw(format!(" {does}  ")));
     }
     let note = fit(&note, usize::from(width));
