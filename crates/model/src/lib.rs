@@ -65,9 +65,9 @@ pub use cpus_because::CpusBecause;
 pub use culprit::{
     About, Crowds, Culprit, CulpritId, CulpritKey, CulpritKind, CulpritSums, CulpritTable,
     CulpritTotal, CulpritTotals, CulpritTotalsBuilder, Evidence, Fact, FactForm, Given, GroupPath,
-    KeyLevel, Meanwhile, MetCulprits, NameOf, Owner, Phase, Quota, QuotaLimit, Remark, RemarkId,
-    SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow, Task, TaskIdentity, TimerSource,
-    Verdict, Work, Worker,
+    KeyLevel, Meanwhile, MetCulprits, NameOf, NamedGroup, Owner, Phase, Quota, QuotaLimit, Remark,
+    RemarkId, SchedClass, Sender, StallSets, Subject, SubjectFields, SumRow, Task, TaskIdentity,
+    TimerSource, Verdict, Work, Worker,
 };
 pub use doubt::Doubt;
 pub use ended_early::{EndedEarly, MovedBecause, Mover};

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 pub enum NamedOwner {
     /// Threads of a process.
     Process { pid: i32 },
+    /// Threads of control groups.
+    Group {
+        /// `unit:NAME`, `pod:UID` or `cgroup:/PATH`.
+        group: String,
+    },
     /// Threads with a name.
     Named { name: String },
 }

@@ -302,6 +302,9 @@ pub enum Setup {
         join_within: Ticks,
         /// Whether threads that a belonging process makes also belong.
         new_threads: bool,
+        /// Whether processes that a belonging thread makes also belong.
+        #[serde(default)]
+        children: bool,
         /// Threads with these names belong wherever they appear.
         names: Vec<String>,
     },

@@ -238,6 +238,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         join_within: Ticks(2600),
         threshold: Ticks(2600),
         new_threads: true,
+        children: false,
         names: ["a", "b", "1", "2"].map(Comm::new).to_vec(),
     });
     watch.measure(Ticks(0), Ticks(u64::MAX));

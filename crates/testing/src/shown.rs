@@ -4,6 +4,7 @@
 //!
 //! - none: the commands run on this machine;
 //! - `<!-- run: ID -->`: they read the stored run of that id, and the output is compared;
+//! - `<!-- differs: REASON -->`, or `; differs: REASON` after an id: they run, but their output is not compared;
 //! - `<!-- example: REASON -->`: they need another machine, so only their options are checked.
 
 use clap::{Arg, Command};
@@ -37,6 +38,8 @@ pub struct Block {
     /// The line of its fence, from 1.
     pub line: usize,
     pub mark: Mark,
+    /// Why its output is not compared.
+    pub differs: Option<String>,
     pub commands: Vec<Shown>,
 }
 
@@ -92,7 +95,7 @@ pub fn documents(root: &Path) -> Vec<(PathBuf, String)> {
 /// With the place, if a comment or a command in it cannot be read.
 pub fn blocks(page: &Path, text: &str) -> Vec<Block> {
     let mut found = Vec::new();
-    let mut mark = Mark::Live;
+    let mut mark = (Mark::Live, None);
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         let start = line.trim_start();
@@ -111,7 +114,7 @@ pub fn blocks(page: &Path, text: &str) -> Vec<Block> {
             .take_while(|line| !line.trim_start().starts_with("```"))
             .map(within)
             .collect();
-        let mark = std::mem::replace(&mut mark, Mark::Live);
+        let (mark, differs) = std::mem::replace(&mut mark, (Mark::Live, None));
         if !["sh", "console"].contains(&language) {
             continue;
         }
@@ -125,23 +128,30 @@ pub fn blocks(page: &Path, text: &str) -> Vec<Block> {
             page: page.to_owned(),
             line,
             mark,
+            differs,
             commands,
         });
     }
     found
 }
 
-/// What a line above a block says of it.
-fn marked(line: &str) -> Mark {
+/// What a line above a block says of it: what runs it, and why its output differs.
+fn marked(line: &str) -> (Mark, Option<String>) {
     let comment = line
         .strip_prefix("<!--")
-        .and_then(|rest| rest.strip_suffix("-->"))
-        .and_then(|text| text.split_once(':'));
-    match comment.map(|(key, value)| (key.trim(), value.trim())) {
-        Some(("run", id)) => Mark::Run(id.to_owned()),
-        Some(("example", reason)) if !reason.is_empty() => Mark::Example(reason.to_owned()),
-        _ => Mark::Live,
+        .and_then(|rest| rest.strip_suffix("-->"));
+    let (mut mark, mut differs) = (Mark::Live, None);
+    for part in comment.into_iter().flat_map(|text| text.split(';')) {
+        let part = part.split_once(':');
+        match part.map(|(key, value)| (key.trim(), value.trim())) {
+            Some(("run", id)) => mark = Mark::Run(id.to_owned()),
+            Some((_, "")) => {}
+            Some(("example", reason)) => mark = Mark::Example(reason.to_owned()),
+            Some(("differs", reason)) => differs = Some(reason.to_owned()),
+            _ => {}
+        }
     }
+    (mark, differs)
 }
 
 /// The lines of a session: a prompt, `#` of root or `$` of any user, and the output below each.
@@ -339,6 +349,25 @@ mod tests {
         assert_eq!(
             marks,
             [example, Mark::Live, Mark::Run("x1".into()), Mark::Live]
+        );
+    }
+
+    #[test]
+    fn a_mark_may_say_that_the_output_differs() {
+        let text = "<!-- run: x1, y2; differs: another machine -->\n```sh\na\n```\n\
+                    <!-- differs: it counts -->\n```sh\nb\n```\n```sh\nc\n```\n";
+        let marks: Vec<_> = of(text)
+            .into_iter()
+            .map(|block| (block.mark, block.differs))
+            .collect();
+        let why = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            marks,
+            [
+                (Mark::Run("x1, y2".into()), why("another machine")),
+                (Mark::Live, why("it counts")),
+                (Mark::Live, None)
+            ]
         );
     }
 

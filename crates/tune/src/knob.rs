@@ -277,8 +277,6 @@ pub enum Fact {
     Tried(&'static str),
     /// Seen on a real kernel, but not changed there.
     Seen(&'static str),
-    /// From kernel documentation or source.
-    Documented(&'static str),
     /// Not checked, or only in part; says what.
     Unverified(&'static str),
 }
@@ -288,6 +286,13 @@ impl Fact {
     #[must_use]
     pub fn is_verified(self) -> bool {
         !matches!(self, Fact::Unverified(_))
+    }
+
+    /// What was seen of the knob, and what was not.
+    #[must_use]
+    pub fn note(self) -> &'static str {
+        let (Fact::Tried(note) | Fact::Seen(note) | Fact::Unverified(note)) = self;
+        note
     }
 }
 

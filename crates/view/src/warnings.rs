@@ -345,6 +345,7 @@ fn missing_figures(missing: &[MissingFigure]) -> String {
 fn owner(of: &NamedOwner) -> String {
     match of {
         NamedOwner::Process { pid } => format!("Process {pid} never ran"),
+        NamedOwner::Group { group } => format!("No thread of '{}' ran", tame(group)),
         NamedOwner::Named { name } => format!("No thread named '{}' ran", tame(name)),
     }
 }

@@ -15,13 +15,15 @@ pub struct Unpacked {
 }
 
 /// The module folders to keep, out of about three thousand modules: for the shared folders, a disk with a file system,
-/// a network card, and their dependencies.
-const MODULES: [&str; 13] = [
+/// a network card, frequencies, and their dependencies.
+const MODULES: [&str; 15] = [
     "drivers/virtio",
     "drivers/net/virtio_net.ko*",
     "drivers/net/net_failover.ko*",
     "net/core/failover.ko*",
     "drivers/block/virtio_blk.ko*",
+    "drivers/cpufreq/acpi-cpufreq.ko*",
+    "drivers/cpufreq/cpufreq_ondemand.ko*",
     "net/9p",
     "fs/9p",
     "fs/netfs",
@@ -43,12 +45,6 @@ const OTHERS: [&str; 3] = [
 /// Fetches it, or uses an earlier copy.
 pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
     let root = folder()?.join("kernels").join(kernel.name());
-    // The choice is stored, so that new releases are not fetched next to the existing one.
-    let chosen = root.join("package");
-    let package = match fs::read_to_string(&chosen) {
-        Ok(package) => package,
-        Err(_) => debian::newest(kernel.release(), kernel.packages())?,
-    };
     let wanted: Vec<String> = ["./boot/vmlinuz-*", "./usr/lib/modules/*/vmlinuz"]
         .map(str::to_owned)
         .into_iter()
@@ -57,15 +53,29 @@ pub fn get(kernel: Kernel) -> anyhow::Result<Unpacked> {
             ["./lib", "./usr/lib"].map(|lib| format!("{lib}/modules/*/kernel/{module}"))
         }))
         .collect();
+    // The choice is stored, so that new releases are not fetched next to the existing one. The files are stored too: an
+    // earlier copy may lack some that are wanted now.
+    let (chosen, has) = (root.join("package"), root.join("wanted"));
+    let kept = fs::read_to_string(&chosen).ok();
+    let is_whole = fs::read_to_string(&has).is_ok_and(|has| has == wanted.join("\n"));
     let unpacked = root.join("unpacked");
-    if !chosen.exists() {
-        let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-        for part in kernel.parts(&package) {
-            debian::unpack_of(kernel.release(), &part, &wanted, &unpacked)?;
+    let package = match kept.filter(|_| is_whole) {
+        Some(package) => package,
+        None => {
+            let package = debian::newest(kernel.release(), kernel.packages())?;
+            if unpacked.exists() {
+                fs::remove_dir_all(&unpacked)?;
+            }
+            let patterns: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            for part in kernel.parts(&package) {
+                debian::unpack_of(kernel.release(), &part, &patterns, &unpacked)?;
+            }
+            depmod(&unpacked)?;
+            fs::write(&chosen, &package)?;
+            fs::write(&has, wanted.join("\n"))?;
+            package
         }
-        depmod(&unpacked)?;
-        fs::write(&chosen, &package)?;
-    }
+    };
     Ok(Unpacked {
         image: image(&unpacked).with_context(|| format!("{package} has no image"))?,
         modules: unpacked,

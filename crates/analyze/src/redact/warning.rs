@@ -56,7 +56,7 @@ pub(super) fn warning(warning: &Warning) -> Warning {
         Warning::OwnerNotMet { named, watching } => {
             let kept = |named: &NamedOwner| match named {
                 NamedOwner::Process { .. } => Some(named.clone()),
-                NamedOwner::Named { .. } => None,
+                NamedOwner::Named { .. } | NamedOwner::Group { .. } => None,
             };
             let named = named.as_ref().map(|named| any_version(named, kept));
             Warning::OwnerNotMet {

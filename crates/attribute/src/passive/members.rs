@@ -1,8 +1,12 @@
 //! The threads that belong on watched CPUs, and their states.
 
+use super::settings::PassiveSettings;
 use crate::culprits::Waits;
 use jitterscope_model::{Comm, CpuId, Phase, ThreadRef, Ticks};
 use std::collections::BTreeMap;
+
+/// The most threads that change their control group in one turn of the drain and are looked at.
+const MOST_MOVED: usize = 256;
 
 /// A thread that belongs on the watched CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +90,8 @@ pub(super) struct Members {
     pub(super) ever: bool,
     /// Threads that belong since the last call.
     pub(super) newly: Vec<i32>,
+    /// Threads that changed their control group since the last call, [`MOST_MOVED`] at most.
+    pub(super) moved: Vec<i32>,
 }
 
 impl Members {
@@ -97,6 +103,7 @@ impl Members {
             refused: 0,
             ever: false,
             newly: Vec::new(),
+            moved: Vec::new(),
         }
     }
 
@@ -136,6 +143,13 @@ impl Members {
                 on: None,
                 asleep: false,
             });
+        }
+    }
+
+    /// A thread changed its control group, or began in another than its creator's.
+    pub(super) fn moved(&mut self, tid: i32, settings: &PassiveSettings) {
+        if settings.children && self.moved.len() < MOST_MOVED && !self.moved.contains(&tid) {
+            self.moved.push(tid);
         }
     }
 

@@ -14,6 +14,8 @@ pub struct PassiveSettings {
     pub threshold: Ticks,
     /// Whether threads that a belonging process makes also belong.
     pub new_threads: bool,
+    /// Whether processes that a belonging thread makes also belong: owners are control groups, which are inherited.
+    pub children: bool,
     /// Threads with these names belong wherever they appear.
     pub names: Vec<Comm>,
 }

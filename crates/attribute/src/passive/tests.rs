@@ -101,6 +101,7 @@ fn settings() -> PassiveSettings {
         join_within: Ticks(10),
         threshold: Ticks(0),
         new_threads: true,
+        children: false,
         names: vec![Comm::new("own")],
     }
 }
@@ -468,6 +469,59 @@ fn children_of_an_owner_are_owners_and_a_reused_id_is_new() {
     // The time before the CPU's first record is unknown.
     assert_eq!(times(&cpu), [100, 0, 0, 200, 0, 100]);
     assert_eq!(cpu.threads[0].tid, 400);
+}
+
+#[test]
+fn processes_of_a_group_belong_unless_they_begin_in_another() {
+    let new = |at: u64, by: i32, tid: i32, into_cgroup: bool| {
+        let kind = EventKind::TaskNew {
+            tid,
+            comm: Comm::new("job"),
+            thread: false,
+            into_cgroup,
+        };
+        on(HERE, at, by, kind)
+    };
+    for children in [true, false] {
+        let mut watch = PassiveWatch::new(PassiveSettings {
+            names: Vec::new(),
+            children,
+            ..settings()
+        });
+        watch.measure(Ticks(100), Ticks(600));
+        let thread = ThreadRef {
+            tid: OWN,
+            comm: Comm::new("own"),
+        };
+        watch.belongs(Belonging {
+            thread,
+            on: None,
+            asleep: false,
+        });
+        let attach = EventKind::CgroupAttach {
+            hierarchy: 0,
+            tid: OTHER,
+            path: "/elsewhere".into(),
+        };
+        for event in [
+            switch(100, 0, SLEEPS, OWN),
+            new(150, OWN, 400, false),
+            new(160, OWN, 401, true),
+            on(ELSEWHERE, 170, OTHER, attach),
+            switch(200, OWN, SLEEPS, 400),
+            switch(300, 400, 0x10, 401),
+            switch(500, 401, 0x10, 0),
+        ] {
+            watch.event(&event, &NoNames);
+        }
+        // Who moved is for the recorder to look at.
+        let moved = watch.take_moved();
+        assert_eq!(moved, if children { vec![401, OTHER] } else { Vec::new() });
+        let cpu = watch.finish(Ticks(600), &NoNames).remove(0);
+        let owners: Vec<i32> = cpu.threads.iter().map(|of| of.tid).collect();
+        assert_eq!(owners.contains(&400), children, "{owners:?}");
+        assert!(!owners.contains(&401), "{owners:?}");
+    }
 }
 
 #[test]

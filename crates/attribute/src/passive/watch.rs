@@ -135,6 +135,12 @@ impl PassiveWatch {
         self.bandwidth.throttled()
     }
 
+    /// Threads that changed their control group since the last call; of a process its first thread. None unless owners
+    /// are control groups.
+    pub fn take_moved(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.members.moved)
+    }
+
     /// Threads that belong since the last call.
     pub fn take_newly_followed(&mut self) -> Vec<i32> {
         std::mem::take(&mut self.members.newly)
@@ -158,10 +164,24 @@ impl PassiveWatch {
                 return self.migrated(event, task, (*from, *to), resolver);
             }
             EventKind::TaskNew {
-                tid, comm, thread, ..
+                tid,
+                comm,
+                thread,
+                into_cgroup,
             } => {
                 self.bandwidth.begun(*tid, event.tid);
-                return self.begun(event, *tid, *comm, *thread);
+                if *into_cgroup {
+                    self.members.moved(*tid, &self.settings);
+                }
+                let inherits = match (*thread, *into_cgroup) {
+                    (_, true) => false,
+                    (true, false) => self.settings.new_threads,
+                    (false, false) => self.settings.children,
+                };
+                return self.begun(event, *tid, *comm, inherits);
+            }
+            EventKind::CgroupAttach { tid, .. } => {
+                return self.members.moved(*tid, &self.settings);
             }
             EventKind::TaskRename { tid, old, comm } => {
                 let names = (self.names.comm_id(*old), self.names.comm_id(*comm));
@@ -408,7 +428,8 @@ impl PassiveWatch {
         self.close_if_long(to, at, resolver);
     }
 
-    fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, thread: bool) {
+    /// A thread begins; `inherits`: it belongs if its creator does.
+    fn begun(&mut self, event: &KernelEvent, tid: i32, comm: Comm, inherits: bool) {
         for cpu in self.cpus.values_mut() {
             cpu.machine.arrived(tid, event.time);
         }
@@ -416,9 +437,8 @@ impl PassiveWatch {
         if let Some(before) = self.members.remove(tid) {
             self.end_wait_of(&before, event.time);
         }
-        let of_process =
-            self.settings.new_threads && thread && self.members.get(event.tid).is_some();
-        if of_process || self.members.is_wanted(comm) {
+        let belongs = inherits && self.members.get(event.tid).is_some();
+        if belongs || self.members.is_wanted(comm) {
             self.members.add(Belonging {
                 thread: ThreadRef { tid, comm },
                 on: None,

@@ -117,8 +117,8 @@ pub struct ExperimentArgs {
     /// Measure with this probe
     #[arg(long, value_enum, default_value = "spin", conflicts_with = "command")]
     pub(super) probe: ProbeArg,
-    /// --probe none: the CPUs' owner, a thread name or a process id
-    #[arg(long = "for", value_name = "COMM|PID", conflicts_with = "command")]
+    /// --probe none: the CPUs' owner, as for 'record none'
+    #[arg(long = "for", value_name = "OWNER", conflicts_with = "command")]
     pub(super) owner: Option<String>,
     /// Measure this: how long it takes, and what its threads lose
     #[arg(last = true, value_name = "COMMAND", num_args = 1.., value_hint = ValueHint::CommandWithArguments)]

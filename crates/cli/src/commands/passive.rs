@@ -7,7 +7,7 @@ use crate::exit::{Exit, UnavailableError, UsageError};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressLine;
-use jitterscope_model::{Nanos, ProbeKind};
+use jitterscope_model::{NamedGroup, Nanos, ProbeKind};
 use jitterscope_recording::{
     Owners, PassiveRecordSettings, RecordError, RecordSettings, record_passive,
 };
@@ -64,10 +64,10 @@ fn owners(args: &PassiveArgs) -> Result<Owners, UsageError> {
     named(owner)
 }
 
-/// The owners of a name or a process id.
+/// The owners of a name, a process id or control groups.
 ///
 /// # Errors
-/// It is neither.
+/// It is none of them.
 pub(super) fn named(owner: &str) -> Result<Owners, UsageError> {
     if let Ok(pid) = owner.parse::<i32>() {
         return if pid > 0 {
@@ -77,6 +77,18 @@ pub(super) fn named(owner: &str) -> Result<Owners, UsageError> {
                 "--for {owner}: there is no such process"
             )))
         };
+    }
+    if let Some(group) = NamedGroup::parse(owner) {
+        return Ok(Owners::Group(group));
+    }
+    if ["unit:", "pod:", "cgroup:"]
+        .iter()
+        .any(|kind| owner.starts_with(kind))
+    {
+        return Err(UsageError(format!(
+            "--for {owner}: a unit has a name (unit:backup.service), a pod a uid (pod:UID), a control group a path below \
+             the topmost (cgroup:/system.slice)"
+        )));
     }
     if owner.is_empty() {
         return Err(UsageError("--for needs a name or a process id".into()));

@@ -78,9 +78,9 @@ pub struct WakeupArgs {
 pub struct PassiveArgs {
     #[command(flatten)]
     pub(super) all: MeasureArgs,
-    /// The CPUs' owner: a process id or a thread name, which includes threads that begin later [default: on each CPU
-    /// the thread that runs most during the warm-up]
-    #[arg(long = "for", value_name = "COMM|PID")]
+    /// The CPUs' owner: a process id, a thread name, unit:NAME of systemd, pod:UID or cgroup:/PATH, which includes threads
+    /// that begin later [default: on each CPU the thread that runs most during the warm-up]
+    #[arg(long = "for", value_name = "OWNER")]
     pub(super) owner: Option<String>,
 }
 

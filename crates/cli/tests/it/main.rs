@@ -78,6 +78,7 @@ mod schema;
 mod screens;
 mod serve;
 mod shown;
+mod stand_ins;
 mod tampering;
 mod top;
 mod truth;

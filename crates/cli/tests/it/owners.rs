@@ -133,3 +133,78 @@ fn units_of_short_lived_and_of_moving_processes_are_known() {
     let full = String::from_utf8_lossy(&full.stdout);
     assert!(full.contains("moving.service"), "{full}");
 }
+
+#[test]
+fn a_unit_owns_a_cpu_with_the_processes_that_it_makes_and_those_that_enter_it() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let Some(unit) = Group::new("owner.service") else {
+        skip("no control group can be made here");
+        return;
+    };
+    let runs = tempfile::tempdir().unwrap();
+    let named = |name: &str| {
+        let program = runs.path().join(name);
+        fs::copy("/bin/sh", &program).unwrap();
+        program.display().to_string()
+    };
+    let work = "n=0; while [ $n -lt 2000 ]; do n=$((n+1)); done";
+    let enter = format!("echo 0 > {}", unit.members().display());
+    let [child, late, stranger] = ["own-child", "own-late", "own-stranger"].map(named);
+    // Each child is a process of its own, which takes the CPU for some milliseconds.
+    let makes = format!("{enter}; while :; do {child} -c '{work}'; sleep 0.01; done");
+    let enters = format!("sleep 2; {enter}; exec {late} -c 'while :; do {work}; sleep 0.01; done'");
+    let steals = format!("exec {stranger} -c 'while :; do {work}; sleep 0.01; done'");
+    let shells = [shell(&makes), shell(&enters), shell(&steals)];
+    sleep(Duration::from_millis(300));
+    let cpu = highest_cpu().to_string();
+    let args = ["record", "none", "--cpus", &cpu, "--for", "unit:owner"];
+    let more = ["-d", "5s", "--json", "-q"];
+    let output = jitterscope(runs.path(), &[&args[..], &more].concat());
+    drop(shells);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let row = |name: &str| {
+        let rows = report["attribution"]["culprits"].as_array().unwrap();
+        let total = |row: &Value| row["total_ns"].as_u64().unwrap();
+        let of = rows.iter().filter(|row| row["name"] == name);
+        of.map(total).sum::<u64>()
+    };
+    let stolen = row("own-stranger");
+    assert!(
+        stolen > 20_000_000,
+        "{:#}",
+        report["attribution"]["culprits"]
+    );
+    // What enters belongs from the end of that turn of the drain on.
+    assert_eq!(row("own-child"), 0, "a child of the unit steals from it");
+    assert!(row("own-late") < stolen / 3, "{} {stolen}", row("own-late"));
+    let cpus = report["passive"]["cpus"].as_array().unwrap();
+    let threads = cpus[0]["threads"].as_array().unwrap();
+    for name in ["own-child", "own-late"] {
+        assert!(threads.iter().any(|of| of["comm"] == name), "{threads:#?}");
+    }
+    assert!(!threads.iter().any(|of| of["comm"] == "own-stranger"));
+
+    // A replay of the records makes the same rows.
+    let again = jitterscope(
+        runs.path(),
+        &["report", "latest", "--reattribute", "--json"],
+    );
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(json(&again)["passive"], report["passive"]);
+
+    // One that no thread is in.
+    let args = ["record", "none", "--cpus", &cpu, "--for", "unit:none-such"];
+    let output = jitterscope(runs.path(), &[&args[..], &["-d", "300ms"]].concat());
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.contains("No thread of 'unit:none-such.service' ran"),
+        "{said}"
+    );
+    let args = ["record", "none", "--for", "cgroup:relative"];
+    let output = jitterscope(runs.path(), &args);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}

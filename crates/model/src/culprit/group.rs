@@ -105,6 +105,62 @@ impl Display for GroupPath<'_> {
     }
 }
 
+/// Control groups that a user named, each with the groups below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedGroup {
+    /// A unit of systemd.
+    Unit(String),
+    /// A pod's uid, with hyphens.
+    Pod(String),
+    /// A path, as in `/proc/PID/cgroup`.
+    Cgroup(String),
+}
+
+impl NamedGroup {
+    /// Reads `unit:NAME`, `pod:UID` and `cgroup:/PATH`; `None` for any other text. A unit without an ending is a
+    /// service.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<NamedGroup> {
+        let (kind, name) = text.split_once(':').filter(|(_, name)| !name.is_empty())?;
+        match kind {
+            "unit" if UNITS.iter().any(|end| name.ends_with(end)) => {
+                Some(NamedGroup::Unit(name.to_owned()))
+            }
+            "unit" => Some(NamedGroup::Unit(format!("{name}.service"))),
+            "pod" => Some(NamedGroup::Pod(name.replace('_', "-").to_lowercase())),
+            "cgroup" if name.starts_with('/') => {
+                let path = name.trim_end_matches('/');
+                (!path.is_empty()).then(|| NamedGroup::Cgroup(path.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a group is one of them.
+    #[must_use]
+    pub fn contains(&self, group: GroupPath<'_>) -> bool {
+        match self {
+            NamedGroup::Unit(name) => group.unit() == Some(name),
+            NamedGroup::Pod(uid) => group.pod().is_some_and(|pod| *pod == **uid),
+            NamedGroup::Cgroup(path) => {
+                let rest = group.0.strip_prefix(&**path);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+        }
+    }
+}
+
+/// As [`NamedGroup::parse`] reads it.
+impl Display for NamedGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NamedGroup::Unit(name) => write!(f, "unit:{name}"),
+            NamedGroup::Pod(uid) => write!(f, "pod:{uid}"),
+            NamedGroup::Cgroup(path) => write!(f, "cgroup:{path}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +293,44 @@ mod tests {
         fn any_path_is_read(path in "(/|pod|kubepods-|[0-9a-f]{64}|\\.scope|\\.slice|lxc|\\PC){0,12}") {
             let group = GroupPath(&path);
             let _ = (group.unit(), group.container(), group.pod(), group.to_string());
+        }
+    }
+
+    #[test]
+    fn a_named_group_contains_itself_and_what_is_below_it() {
+        let pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a1b2c3d_0000_1111_2222_333344445555.slice/cri-containerd-x.scope";
+        let of = |text: &str| NamedGroup::parse(text).unwrap();
+        for (named, group, is_in) in [
+            ("unit:backup", "/system.slice/backup.service", true),
+            (
+                "unit:backup.service",
+                "/system.slice/backup.service/inner",
+                true,
+            ),
+            (
+                "unit:session-3.scope",
+                "/user.slice/user-0.slice/session-3.scope",
+                true,
+            ),
+            ("unit:backup", "/system.slice/backup-2.service", false),
+            ("cgroup:/a/b", "/a/b", true),
+            ("cgroup:/a/b/", "/a/b/c", true),
+            ("cgroup:/a/b", "/a/bc", false),
+            ("cgroup:/a/b", "/", false),
+            ("pod:0A1B2C3D-0000-1111-2222-333344445555", pod, true),
+            ("pod:0a1b2c3d-0000-1111-2222-333344445556", pod, false),
+        ] {
+            assert_eq!(
+                of(named).contains(GroupPath(group)),
+                is_in,
+                "{named} {group}"
+            );
+            assert_eq!(of(&of(named).to_string()), of(named));
+        }
+        for text in [
+            "backup", "unit:", "cgroup:a", "cgroup:/", "user:1", ":x", "12",
+        ] {
+            assert_eq!(NamedGroup::parse(text), None, "{text}");
         }
     }
 }

@@ -34,7 +34,7 @@ pub use crowds::Crowds;
 pub use evidence::Evidence;
 pub use fact::{Fact, FactForm};
 pub use fields::SubjectFields;
-pub use group::GroupPath;
+pub use group::{GroupPath, NamedGroup};
 pub use key::{CulpritKey, KeyLevel};
 pub use kind::{CulpritKind, NameOf};
 pub use met::MetCulprits;

@@ -139,7 +139,8 @@ fn watching<R: ReadAt>(
     let rate = opened.clock.rate;
     let (mut belong, mut chosen) = (Vec::new(), BTreeMap::new());
     match owners {
-        Owners::Named(_) => {}
+        // A trace of another tool says nothing of control groups, and the import does not offer them.
+        Owners::Named(_) | Owners::Group(_) => {}
         Owners::Process(pid) => belong.push((thread(opened, *pid), None)),
         Owners::Largest => {
             let shares = FileShares::read(opened, context, cpus, usize::MAX, stop)?;
@@ -163,6 +164,7 @@ fn watching<R: ReadAt>(
         join_within: rate.ticks(JOIN_WITHIN),
         threshold: rate.ticks(threshold(settings)),
         new_threads: matches!(owners, Owners::Process(_)),
+        children: false,
         names: match owners {
             Owners::Named(name) => vec![Comm::new(name)],
             _ => Vec::new(),

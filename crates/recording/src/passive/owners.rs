@@ -1,29 +1,61 @@
 //! The owners of a watched CPU: named by the user, or found by watching it before the measurement (the look).
 
 use super::settings::Owners;
-use crate::threads::{FollowError, Followed, threads_of};
+use crate::groups::group_of;
+use crate::threads::{FollowError, Followed, Found, threads_of};
 use jitterscope_attribute::{Belonging, Shares, Start};
-use jitterscope_model::{ChosenThread, Comm, CpuId, Nanos, ThreadRef, TickRate, Ticks};
+use jitterscope_model::{
+    ChosenThread, Comm, CpuId, GroupPath, NamedGroup, Nanos, ThreadRef, TickRate, Ticks,
+};
 use jitterscope_platform::{Machine, TaskStat};
 
 /// The current threads of the owners that the user named. A name may have no thread yet.
 pub(super) fn named(machine: &Machine, owners: &Owners) -> Result<Vec<Belonging>, FollowError> {
     let target = match owners {
         Owners::Largest => return Ok(Vec::new()),
+        Owners::Group(group) => return Ok(all_in(machine, group)),
         Owners::Process(pid) => Followed::Process(*pid),
         Owners::Named(name) => Followed::Named {
             name: name.clone(),
             user: None,
         },
     };
-    let found = threads_of(machine, &target)?
+    Ok(threads_of(machine, &target)?
         .into_iter()
-        .map(|found| Belonging {
-            thread: found.following.thread,
-            on: None,
-            asleep: found.following.start != Start::Unknown,
-        });
-    Ok(found.collect())
+        .map(belonging)
+        .collect())
+}
+
+fn belonging(found: Found) -> Belonging {
+    Belonging {
+        thread: found.following.thread,
+        on: None,
+        asleep: found.following.start != Start::Unknown,
+    }
+}
+
+/// All current threads of control groups. A process that ends meanwhile has none.
+fn all_in(machine: &Machine, group: &NamedGroup) -> Vec<Belonging> {
+    let names = machine.list("/proc").into_iter();
+    let processes = names.filter_map(|name| name.parse::<i32>().ok());
+    processes
+        .flat_map(|pid| those_in(machine, group, pid))
+        .collect()
+}
+
+/// The threads of a process that are in control groups; of another thread than a process's first, that thread.
+pub(super) fn those_in(machine: &Machine, group: &NamedGroup, tid: i32) -> Vec<Belonging> {
+    let threads = threads_of(machine, &Followed::Process(tid)).unwrap_or_default();
+    let is_in = |tid: i32| {
+        let text = machine.read(format!("/proc/{tid}/cgroup")).ok();
+        let path = text.and_then(|text| group_of(&text));
+        path.is_some_and(|path| group.contains(GroupPath(&path)))
+    };
+    threads
+        .into_iter()
+        .map(belonging)
+        .filter(|of| is_in(of.thread.tid))
+        .collect()
 }
 
 /// The thread with the largest share of a CPU in a look, except kernel threads, our own threads and threads that have

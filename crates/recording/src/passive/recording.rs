@@ -85,6 +85,7 @@ pub(crate) fn kept(settings: &PassiveSettings) -> Setup {
         cpus: settings.cpus.clone(),
         join_within: settings.join_within,
         new_threads: settings.new_threads,
+        children: settings.children,
         names: settings.names.iter().map(ToString::to_string).collect(),
     }
 }
@@ -95,6 +96,7 @@ pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Optio
         cpus,
         join_within,
         new_threads,
+        children,
         names,
     } = setup
     else {
@@ -106,6 +108,7 @@ pub(crate) fn watching(setup: &Setup, threshold: Nanos, rate: TickRate) -> Optio
         join_within: *join_within,
         threshold: rate.ticks(threshold),
         new_threads: *new_threads,
+        children: *children,
         names: names.iter().map(|name| Comm::new(name)).collect(),
     })
 }
@@ -209,7 +212,8 @@ impl<'a> Target for Watching<'a> {
             cpus: cpus.clone(),
             join_within: rate.ticks(JOIN_WITHIN),
             threshold: rate.ticks(settings.threshold),
-            new_threads: matches!(settings.owners, Owners::Process(_)),
+            new_threads: matches!(settings.owners, Owners::Process(_) | Owners::Group(_)),
+            children: matches!(settings.owners, Owners::Group(_)),
             names: match &settings.owners {
                 Owners::Named(name) => vec![Comm::new(name)],
                 _ => Vec::new(),
@@ -226,6 +230,7 @@ impl<'a> Target for Watching<'a> {
         };
         let mut watch = Watch {
             settings,
+            machine: stage.machine.clone(),
             kind,
             run: EventRun::new(
                 Follow::of(events, setup, watched),
@@ -258,6 +263,7 @@ fn choice(settings: &PassiveRecordSettings) -> EventChoice {
 
 struct Watch<'a> {
     settings: &'a PassiveRecordSettings,
+    machine: Machine,
     kind: ClockKind,
     run: EventRun<Watched>,
     chosen: BTreeMap<CpuId, ChosenThread>,
@@ -308,6 +314,14 @@ impl Watch<'_> {
         self.run.drain(outputs)?;
         self.run.end_turn(outputs)?;
         let follow = &mut self.run.follow;
+        // A record of a move names a process by its first thread, and no record says where a new process begins.
+        if let Owners::Group(group) = &self.settings.owners {
+            for tid in follow.follower_mut().watch.take_moved() {
+                for who in owners::those_in(&self.machine, group, tid) {
+                    belongs(follow, who);
+                }
+            }
+        }
         // CPUs found offline are marked before the next turn. A CPU that still wrote a record after that, on its way
         // offline, is marked again.
         for cpu in follow.events.offline.clone().iter() {
@@ -477,6 +491,12 @@ pub(crate) fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) ->
     let named = match owners {
         Owners::Largest => None,
         Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }.into()),
+        Owners::Group(group) => Some(
+            NamedOwner::Group {
+                group: group.to_string(),
+            }
+            .into(),
+        ),
         Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }.into()),
     };
     if named.is_some() && !watch.met_owner() {

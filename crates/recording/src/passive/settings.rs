@@ -1,7 +1,7 @@
 //! Resolved settings of a recording without a probe.
 
 use crate::settings::RunSettings;
-use jitterscope_model::{EventGrain, Nanos};
+use jitterscope_model::{EventGrain, NamedGroup, Nanos};
 use jitterscope_platform::CpuChoice;
 
 /// The owners of the watched CPUs.
@@ -11,6 +11,8 @@ pub enum Owners {
     Largest,
     /// The threads of a process, including those that begin later.
     Process(i32),
+    /// The threads of these control groups, including those that begin there or move there later.
+    Group(NamedGroup),
     /// Every thread with this name, including those that begin later.
     Named(String),
 }

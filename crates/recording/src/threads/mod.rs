@@ -15,4 +15,4 @@ pub(crate) use attach::{MOST_OF_NAME, MOST_THREADS};
 pub(crate) use episode_rows::{EpisodeRows, INTERVAL};
 pub(crate) use event_run::{EventRun, JOIN_WITHIN, MakesRows};
 pub(crate) use follow::{Follow, InOrder, TakesRecords, kept};
-pub(crate) use followed::threads as threads_of;
+pub(crate) use followed::{Found, threads as threads_of};

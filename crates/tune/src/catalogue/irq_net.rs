@@ -134,7 +134,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "ethtool -l, or the number of rx-* directories in /sys/class/net/DEVICE/queues.",
         in_force: InForce::BY_HAND,
         conflicts: &[],
-        fact: Fact::Documented("ethtool's manual; the tested virtual devices have one queue"),
+        fact: Fact::Tried(
+            "6.18: a veth pair with 4 queues, and with 1 after ethtool -L rx 1; effect not measured, no card with several queues was tested",
+        ),
     },
     Knob {
         id: "rps",
@@ -195,7 +197,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "The isolated CPUs record no NET_TX softirq.",
         in_force: InForce::AT_ONCE,
         conflicts: &[],
-        fact: Fact::Documented("kernel network scaling documentation; no such device tested"),
+        fact: Fact::Tried(
+            "6.18: a veth pair with 4 queues, written and restored; effect not measured, no card with several queues was tested",
+        ),
     },
     Knob {
         id: "napi-thread",
@@ -281,7 +285,7 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "irq/N-* threads exist for ordinary devices.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Documented("kernel boot parameter list"),
+        fact: Fact::Tried("6.12 guest: 9 irq/N threads with it, 1 without; effect not measured"),
     },
     Knob {
         id: "irq-coalesce",

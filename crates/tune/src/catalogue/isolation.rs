@@ -208,7 +208,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "timer:tick_stop reports success on the isolated CPUs.",
         in_force: InForce::BY_HAND,
         conflicts: &[],
-        fact: Fact::Documented("dependency names from the event's format"),
+        fact: Fact::Tried(
+            "6.12 guest, in 3 s: 4 ticks with one task, 763 with a second one (SCHED), 3 after its end, 760 with a limit of CPU time (POSIX_TIMER); the other dependencies are from the event's format",
+        ),
     },
     Knob {
         id: "rcu-nocbs",
@@ -257,7 +259,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "No isolated CPU records sched_waking of an rcuo thread.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Documented("kernel boot parameter list"),
+        fact: Fact::Tried(
+            "6.12 guest: while CPU 2 removed 60 cgroups, it woke callback threads 7 times without it and never with it",
+        ),
     },
     Knob {
         id: "rcu-normal",

@@ -64,7 +64,7 @@ pub fn similar(id: &str) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::answer::Effect;
-    use crate::knob::{Mechanism, Place, Risk};
+    use crate::knob::{Fact, Mechanism, Place, Risk};
     use jitterscope_model::{About, CpuSet, Name, Quota, Subject, Task, Verdict, Work};
     use std::collections::BTreeSet;
 
@@ -145,6 +145,26 @@ mod tests {
             }
         }
         assert_eq!(ids.len(), 74);
+    }
+
+    #[test]
+    fn each_says_what_was_seen_of_it_and_on_which_kernel_it_was_tried() {
+        for knob in all() {
+            assert!(
+                !knob.fact.note().trim().is_empty(),
+                "{}: no evidence",
+                knob.id
+            );
+            let names_kernel = |note: &str| {
+                note.split(|c: char| !c.is_ascii_digit() && c != '.')
+                    .any(|number| number.trim_matches('.').contains('.'))
+            };
+            assert!(
+                !matches!(knob.fact, Fact::Tried(note) if !names_kernel(note)),
+                "{} was tried on which kernel?",
+                knob.id
+            );
+        }
     }
 
     #[test]

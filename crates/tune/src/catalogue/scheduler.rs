@@ -152,7 +152,9 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "nr_throttled in the cgroup's cpu.stat stands still.",
         in_force: InForce::BY_HAND,
         conflicts: &[],
-        fact: Fact::Documented("kernel bandwidth-control documentation"),
+        fact: Fact::Seen(
+            "6.18 (cgroup v1), 6.1 and 6.12 guests (v2): a quota throttled a thread, and reports named it; no quota was removed during a measurement",
+        ),
     },
     Knob {
         id: "cpu-blink",

@@ -206,7 +206,9 @@ pub(super) const KNOBS: &[Knob] = &[
             with: "nohz-full",
             why: "With full dynticks, hardly any ticks remain.",
         }],
-        fact: Fact::Documented("kernel boot parameter list"),
+        fact: Fact::Tried(
+            "6.12 guest with four CPUs: the ticks of CPUs 0 and 1 were 500 us apart with it, simultaneous without; effect on locks not measured",
+        ),
     },
     Knob {
         id: "perf-users",
@@ -287,6 +289,8 @@ pub(super) const KNOBS: &[Knob] = &[
         check: "auditctl -s shows enabled 0; a recording shows no kauditd.",
         in_force: InForce::AT_BOOT,
         conflicts: &[],
-        fact: Fact::Documented("kernel boot parameter list"),
+        fact: Fact::Tried(
+            "6.12 guest: no kauditd with it, one without; effect on system calls not measured",
+        ),
     },
 ];

@@ -72,15 +72,14 @@ fn want(of: &Want) -> String {
     }
 }
 
-/// The origin of a knob's facts: heading and text.
+/// What was seen of a knob: heading and text.
 fn fact(of: Fact) -> (&'static str, String) {
-    let (heading, note) = match of {
-        Fact::Tried(note) => ("tested on", note),
-        Fact::Seen(note) => ("observed", note),
-        Fact::Documented(note) => ("documented", note),
-        Fact::Unverified(note) => ("unverified", note),
+    let heading = match of {
+        Fact::Tried(_) => "tested on",
+        Fact::Seen(_) => "observed",
+        Fact::Unverified(_) => "unverified",
     };
-    (heading, note.to_owned())
+    (heading, of.note().to_owned())
 }
 
 /// The usual rollbacks. The chapter states them once.
@@ -289,8 +288,8 @@ pub fn chapter() -> String {
          These are the settings that `jitterscope audit` checks and `jitterscope tune` changes. \
          `jitterscope audit --explain ID` prints one entry. ISOLATED and HOUSEKEEPING stand for CPU lists. \
          Unless an entry states otherwise, rollback restores the original value. To roll back a boot parameter, remove \
-         the drop-in and reboot. Boot parameters appear in /proc/cmdline. *Unverified* entries were not checked on a \
-         machine.\n\n",
+         the drop-in and reboot. Boot parameters appear in /proc/cmdline. The last line of an entry says where it was \
+         tried; *unverified*: not at all, or only in part.\n\n",
     );
     for group in Group::ALL {
         let _ = writeln!(

@@ -13,6 +13,6 @@ fn the_chapter_is_current() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == wanted,
-        "docs/knobs.md is not what the catalogue says: run JITTERSCOPE_WRITE_DOCS=1 cargo test -p jitterscope-view --test knobs"
+        "docs/knobs.md is not what the catalogue says: run JITTERSCOPE_WRITE_DOCS=1 cargo test -p jitterscope-view knobs"
     );
 }

@@ -11,6 +11,8 @@ mod kernels;
 mod knobs;
 mod matrix;
 mod osnoise;
+mod parameters;
+mod power;
 mod quota;
 mod reboot;
 mod rights;
@@ -45,7 +47,7 @@ pub struct Trial {
 pub const SERVICE: &str = "service";
 
 /// All trials; a new one is a line here and a file in this folder.
-const TRIALS: [Trial; 23] = [
+const TRIALS: [Trial; 25] = [
     Trial {
         name: "6.1",
         stage: true,
@@ -129,6 +131,18 @@ const TRIALS: [Trial; 23] = [
         stage: false,
         run: knobs::at_boot,
         what: "settings at boot, with and without",
+    },
+    Trial {
+        name: "boot",
+        stage: false,
+        run: parameters::at_boot,
+        what: "more boot parameters, and what keeps a tick",
+    },
+    Trial {
+        name: "power",
+        stage: false,
+        run: power::power,
+        what: "frequencies and idle states, on a table of ours",
     },
     Trial {
         name: "eight",
