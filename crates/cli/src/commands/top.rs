@@ -44,8 +44,9 @@ pub struct TopArgs {
     /// the highest]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = completion::cpus())]
     cpus: Option<CpuList>,
-    /// The CPUs' owner: a process id or a thread name [default: on each CPU the thread that runs most at the start]
-    #[arg(long = "for", value_name = "COMM|PID")]
+    /// The CPUs' owner: a process id, a thread name, unit:NAME of systemd, pod:UID or cgroup:/PATH [default: on each CPU
+    /// the thread that runs most at the start]
+    #[arg(long = "for", value_name = "OWNER")]
     owner: Option<String>,
     /// How to measure
     #[arg(long, value_enum, default_value = "auto", value_name = "PROBE")]
