@@ -10,7 +10,6 @@ use jitterscope_model::{
     ChosenThread, Comm, CpuId, CpuSet, Record, ThreadRef, TickRate, Ticks, TraceRole, visible,
 };
 use jitterscope_source::TraceContext;
-use jitterscope_source::tracedat::ReadAt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,8 +29,8 @@ pub(super) struct FileShares {
 
 impl FileShares {
     /// Reads the records of these CPUs.
-    pub(super) fn read<R: ReadAt>(
-        opened: &Opened<R>,
+    pub(super) fn read(
+        opened: &Opened,
         context: &TraceContext,
         cpus: &CpuSet,
         most_pages: usize,
@@ -121,8 +120,8 @@ impl FileShares {
 }
 
 /// What the file offers as victims, in words.
-pub(super) fn offers<R: ReadAt>(
-    opened: &Opened<R>,
+pub(super) fn offers(
+    opened: &Opened,
     context: &TraceContext,
     stop: &AtomicBool,
 ) -> Result<(CpuSet, String), ImportError> {
@@ -141,7 +140,7 @@ fn is_kernels(comm: Comm) -> bool {
     is_named_like_kernel_thread(&comm.to_string())
 }
 
-pub(super) fn described<R: ReadAt>(opened: &Opened<R>, error: FilePagesError) -> ImportError {
+pub(super) fn described(opened: &Opened, error: FilePagesError) -> ImportError {
     match error {
         FilePagesError::Read(source) => ImportError::Read(source),
         FilePagesError::Taken(source) => ImportError::Rows(source),

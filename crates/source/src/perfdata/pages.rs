@@ -22,7 +22,7 @@ const SPARE: u64 = 64 << 20;
 const RANGE_BITS: u32 = 48;
 
 /// The pages of the CPUs, one after another as they were filled.
-pub struct PageStore {
+pub(super) struct PageStore {
     file: File,
     layout: PageLayout,
     page_size: usize,
