@@ -7,7 +7,8 @@ use crate::feed::PageFeed;
 use jitterscope_analyze::is_named_like_kernel_thread;
 use jitterscope_attribute::Shares;
 use jitterscope_model::{
-    ChosenThread, Comm, CpuId, CpuSet, Record, ThreadRef, TickRate, Ticks, TraceRole, visible,
+    ChosenThread, Comm, CpuId, CpuSet, PutInOrder, Record, ThreadRef, TickRate, Ticks, TraceRole,
+    visible,
 };
 use jitterscope_source::TraceContext;
 use std::collections::BTreeMap;
@@ -110,7 +111,7 @@ impl FileShares {
             }
         }
         let mut names: Vec<(Comm, Ticks)> = by_name.into_iter().collect();
-        names.sort_by_key(|(comm, ran)| (std::cmp::Reverse(*ran), *comm));
+        names.order_by_key(|(comm, ran)| (std::cmp::Reverse(*ran), *comm));
         names
             .into_iter()
             .take(OFFERED)

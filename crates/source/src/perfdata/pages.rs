@@ -4,7 +4,7 @@ use super::error::PerfDataError;
 use super::sorted::What;
 use crate::ring::{PageLayout, PageWriter};
 use crate::tracedat::{Buffer, CpuData, ReadAt};
-use jitterscope_model::{CpuId, Ticks};
+use jitterscope_model::{CpuId, PutInOrder, Ticks};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -167,7 +167,7 @@ impl PageStore {
         };
         let mut cpus: Vec<CpuData> = self.cpus.iter().enumerate().map(data).collect();
         cpus.retain(|data| data.size > 0);
-        cpus.sort_by_key(|data| data.cpu);
+        cpus.order_by_key(|data| data.cpu);
         Ok(Buffer::of_pages(self.page_size as u32, cpus))
     }
 }
