@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 const MEMORY: usize = 64 << 10;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(dat) = TraceDat::open(bytes) else {
+    let Ok(dat) = TraceDat::open(bytes.to_vec()) else {
         return;
     };
     let context = TraceContext {

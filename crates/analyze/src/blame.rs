@@ -1,8 +1,8 @@
 //! What delayed a pipeline's slow messages, and those above the 99th percentile.
 
 use jitterscope_model::{
-    Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, RunManifest, Stall, StallId,
-    Subject,
+    Attribution, CulpritSums, KeyLevel, Nanos, Phase, PipelineRole, PutInOrder, RunManifest, Stall,
+    StallId, Subject,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -220,7 +220,7 @@ impl Consumer {
                 share: row.value.total.0 as f64 / total.0.max(1) as f64,
             })
             .collect();
-        rows.sort_by(|a, b| {
+        rows.order_by(|a, b| {
             (b.total_ns, &a.phase, &a.subject).cmp(&(a.total_ns, &b.phase, &b.subject))
         });
         Blame {

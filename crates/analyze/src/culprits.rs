@@ -3,7 +3,7 @@
 use crate::cpu::share;
 use crate::culprit_row::{CulpritRow, SenderRow};
 use crate::ours::Ours;
-use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, Sender, Subject};
+use jitterscope_model::{CulpritSums, KeyLevel, Nanos, Part, PutInOrder, Sender, Subject};
 
 /// The number of separate senders of one culprit.
 const MAX_SENDERS: usize = 16;
@@ -107,7 +107,7 @@ impl CulpritTable {
                 max_ns: row.value.max,
             })
             .collect();
-        rows.sort_by(|a, b| {
+        rows.order_by(|a, b| {
             let by_name = |row: &CulpritRow| (row.subject.kind(), row.subject.name().into_owned());
             b.total_ns
                 .cmp(&a.total_ns)

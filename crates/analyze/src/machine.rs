@@ -3,7 +3,7 @@
 use DifferenceClass::{Informational, Matters};
 use jitterscope_model::{
     AppliedTuning, Compared, DifferenceClass, KnobFinding, KnobSetting, MACHINE_SETTINGS,
-    MachineEntry, MachineState, Reading, Scalar, SettingValue, TuningState,
+    MachineEntry, MachineState, PutInOrder, Reading, Scalar, SettingValue, TuningState,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -100,7 +100,7 @@ const MOST_OF_A_KIND: usize = 64;
 pub fn compare_machines(before: &MachineState, after: &MachineState) -> Vec<MachineDifference> {
     let mut found = properties(before, after);
     means(&mut found, &[before], &[after]);
-    found.0.sort_by_key(|difference| difference.class);
+    found.0.order_by_key(|difference| difference.class);
     found.0
 }
 
@@ -162,7 +162,7 @@ pub fn compare_machines_of_runs(
         found.push(difference.class, what, old, new);
     }
     means(&mut found, before, after);
-    found.0.sort_by_key(|difference| difference.class);
+    found.0.order_by_key(|difference| difference.class);
     found.0
 }
 
@@ -170,7 +170,7 @@ pub fn compare_machines_of_runs(
 fn usual(mut values: Vec<Option<MachineValue>>) -> Option<MachineValue> {
     let is_number = |value: &Option<MachineValue>| matches!(value, Some(MachineValue::Number(_)));
     if values.iter().all(is_number) {
-        values.sort_unstable();
+        values.put_in_order();
         return values.swap_remove((values.len() - 1) / 2);
     }
     let count = |of: &Option<MachineValue>| values.iter().filter(|value| *value == of).count();
@@ -180,7 +180,7 @@ fn usual(mut values: Vec<Option<MachineValue>>) -> Option<MachineValue> {
 
 /// The middle of at least one value.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
+    values.sort_by(f64::total_cmp);
     let low = values.get(values.len().checked_sub(1)? / 2)?;
     Some(f64::midpoint(*low, values[values.len() / 2]))
 }

@@ -1,7 +1,7 @@
 //! Whose threads took the time: stalled time by control group, in bounded memory.
 
 use crate::cpu::share;
-use jitterscope_model::{CulpritSums, GroupPath, KeyLevel, Name, Nanos, Part, Subject};
+use jitterscope_model::{CulpritSums, GroupPath, KeyLevel, Name, Nanos, Part, PutInOrder, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +109,7 @@ impl OwnerTable {
                 }
             })
             .collect();
-        rows.sort_by(|a, b| {
+        rows.order_by(|a, b| {
             b.total_ns
                 .cmp(&a.total_ns)
                 .then_with(|| a.cgroup.cmp(&b.cgroup))

@@ -5,7 +5,8 @@ use crate::gate::{
     Condition, GateResult, GateValue, GateVerdict, Limit, Operator, Quantity, evaluate,
 };
 use jitterscope_model::{
-    Attribution, CulpritSums, KeyLevel, Nanos, ProfileLimit, RunManifest, Stall, StallId, Subject,
+    Attribution, CulpritSums, KeyLevel, Nanos, ProfileLimit, PutInOrder, RunManifest, Stall,
+    StallId, Subject,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -118,7 +119,7 @@ impl<'m> ProfileFold<'m> {
                 count: row.value,
             })
             .collect();
-        culprits.sort_by(|a, b| {
+        culprits.order_by(|a, b| {
             b.count
                 .cmp(&a.count)
                 .then_with(|| a.subject.cmp(&b.subject))

@@ -7,7 +7,9 @@
 
 use crate::rows_of::RowsOf;
 use crate::summary::{Simultaneous, SimultaneousGroup};
-use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeResult, RunManifest, Stall, StallId, Ticks};
+use jitterscope_model::{
+    CpuId, CpuSet, Nanos, ProbeResult, PutInOrder, RunManifest, Stall, StallId, Ticks,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -119,7 +121,7 @@ impl Grouper {
             return;
         }
         group.retain(|start| start.length.0 >= longest.0 / COMPARABLE);
-        group.sort_by_key(|start| (Reverse(start.length), start.id));
+        group.order_by_key(|start| (Reverse(start.length), start.id));
         let mut seen = CpuSet::new();
         group.retain(|start| seen.insert(start.cpu));
         if group.len() > 1 {

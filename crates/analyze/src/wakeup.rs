@@ -5,7 +5,7 @@ use crate::counts::{Counts, Ppm};
 use crate::cpu::{OF_TIME, SUPPORT, share};
 use crate::culprit_row::CulpritRow;
 use crate::percentiles::Percentiles;
-use jitterscope_model::{CpuId, Nanos, Part, Phase, RunManifest, WakeupResult};
+use jitterscope_model::{CpuId, Nanos, Part, Phase, PutInOrder, RunManifest, WakeupResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -268,7 +268,7 @@ impl PhaseTable {
                 max_ns: sums.max,
             })
             .collect();
-        rows.sort_by(|a, b| {
+        rows.order_by(|a, b| {
             b.total_ns
                 .cmp(&a.total_ns)
                 .then_with(|| a.phase.cmp(&b.phase))

@@ -4,7 +4,8 @@ use crate::rows_of::RowsOf;
 use crate::simultaneous::Start;
 use crate::summary::{Together, TogetherStall, WorstStall};
 use jitterscope_model::{
-    Attribution, CulpritSums, KeyLevel, Nanos, Part, RunManifest, Stall, StallId, Subject, Ticks,
+    Attribution, CulpritSums, KeyLevel, Nanos, Part, PutInOrder, RunManifest, Stall, StallId,
+    Subject, Ticks,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +23,7 @@ impl WorstStall {
             .into_iter()
             .map(|row| (row.subject, row.value))
             .collect();
-        rows.sort_by_key(|(_, net)| Reverse(*net));
+        rows.order_by_key(|(_, net)| Reverse(*net));
         rows
     }
 }
@@ -132,7 +133,7 @@ impl Worst {
             return;
         };
         kept.parts.clone_from(&attribution.parts);
-        kept.parts.sort_by_key(|part| std::cmp::Reverse(part.net));
+        kept.parts.order_by_key(|part| std::cmp::Reverse(part.net));
     }
 
     /// `groups`: stalls that began together, the longest of each first.
@@ -181,7 +182,7 @@ fn together(group: &[Start], manifest: &RunManifest) -> Together {
             duration_ns: manifest.rate.nanos(start.length),
         })
         .collect();
-    stalls.sort_by_key(|stall| stall.cpu);
+    stalls.order_by_key(|stall| stall.cpu);
     Together {
         cpus: stalls.iter().map(|stall| stall.cpu).collect(),
         stalls,

@@ -3,7 +3,9 @@
 //! The kernel counts throttling per group when it ends, and the recorder reads the counts in every turn and between
 //! turns. So the length of a throttling is known, and the two reads between which it ended.
 
-use jitterscope_model::{CpuId, DrainTurn, Name, Nanos, Quota, QuotaLimit, ThrottledGroup, Ticks};
+use jitterscope_model::{
+    CpuId, DrainTurn, Name, Nanos, PutInOrder, Quota, QuotaLimit, ThrottledGroup, Ticks,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -205,7 +207,7 @@ impl Bandwidth {
                 }
             }
         }
-        found.sort_by_key(|rise| rise.level);
+        found.order_by_key(|rise| rise.level);
         found
     }
 

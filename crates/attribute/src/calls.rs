@@ -3,8 +3,8 @@
 use crate::name_resolver::NameResolver;
 use crate::view::TimelineOf;
 use jitterscope_model::{
-    CallRecord, CpuId, EventKind, KernelAddr, KernelEvent, Nanos, Stall, TickRate, Ticks,
-    TimelineItem, TimelineRow,
+    CallRecord, CpuId, EventKind, KernelAddr, KernelEvent, Nanos, PutInOrder, Stall, TickRate,
+    Ticks, TimelineItem, TimelineRow,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn nested(mut rows: Vec<TimelineRow>, stall: Nanos) -> Vec<TimelineRow> {
         (None, _) => row.start,
     };
     // If times are equal, the outer row stays outside.
-    rows.sort_by_key(|row| (row.start, Reverse(end_of(row)), row.depth));
+    rows.order_by_key(|row| (row.start, Reverse(end_of(row)), row.depth));
     let mut around: Vec<Nanos> = Vec::new();
     for row in &mut rows {
         while around.last().is_some_and(|end| *end <= row.start) {
@@ -214,7 +214,7 @@ impl Stacks<'_> {
         // Calls that span the whole stall have equal times, and were found innermost first.
         stacks
             .found
-            .sort_by_key(|call| (call.from, Reverse(call.until), call.depth));
+            .order_by_key(|call| (call.from, Reverse(call.until), call.depth));
         stacks.found
     }
 

@@ -1,7 +1,7 @@
 //! What ran instead of a thread: count, total, minimum and maximum.
 
 use crate::subjects::SubjectNo;
-use jitterscope_model::{CulpritKind, RanInstead, Subject, SumRow, TickRate, Ticks};
+use jitterscope_model::{CulpritKind, PutInOrder, RanInstead, Subject, SumRow, TickRate, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ impl Instead {
             total_ns: rate.nanos(row.value.sum),
         });
         let mut rows: Vec<RanInstead> = rows.collect();
-        rows.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
+        rows.order_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
         rows
     }
 }

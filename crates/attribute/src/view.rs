@@ -6,7 +6,8 @@ use crate::occupancy::{Frame, Machine, NameTable, Outcome, Record, Window};
 use crate::senders::Senders;
 use crate::windows::Named;
 use jitterscope_model::{
-    CpuId, EventKind, KernelEvent, Nanos, Stall, TickRate, Ticks, TimelineItem, TimelineRow,
+    CpuId, EventKind, KernelEvent, Nanos, PutInOrder, Stall, TickRate, Ticks, TimelineItem,
+    TimelineRow,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +80,7 @@ pub fn timeline_rows<'e>(
                 .iter()
                 .filter_map(|event| shown.instant(event, &beside)),
         );
-        here.sort_by_key(|row| (row.start, row.depth));
+        here.order_by_key(|row| (row.start, row.depth));
         let cpu = Some(*cpu).filter(|_| cpus.len() > 1);
         rows.extend(here.into_iter().map(|row| TimelineRow { cpu, ..row }));
     }
@@ -255,7 +256,7 @@ impl Rows {
                 (frame.start, frame.end, frame.end, index)
             })
             .collect();
-        frames.sort_unstable();
+        frames.put_in_order();
         let mut last = Ticks(0);
         for (_, end, last_end, _) in &mut frames {
             last = last.max(*end);

@@ -13,7 +13,7 @@ use crate::toml_options;
 use crate::units::some_duration;
 use crate::user_file;
 use etcetera::BaseStrategy;
-use jitterscope_model::{Nanos, ProfileLimit};
+use jitterscope_model::{Nanos, ProfileLimit, PutInOrder};
 use jitterscope_view::toml_file;
 use std::path::PathBuf;
 use toml::de::DeValue;
@@ -188,7 +188,7 @@ fn parse(text: &str) -> Result<Profile, String> {
         None => return Err(format!("there is no line `version = {VERSION}`")),
     }
     let missing = |key: &str| format!("there is no line `{key} = \"...\"`");
-    options.sort_by_key(|option| option.line);
+    options.order_by_key(|option| option.line);
     if taken_ppm.is_some() && probe.as_deref() != Some("spin") {
         return Err(
             "taken is a share of the time, which only probe = \"spin\" measures".to_owned(),

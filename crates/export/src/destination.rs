@@ -5,7 +5,7 @@ use crate::error::{DestinationError, ExportError};
 use crate::exporter::{CopyRun, Exporter, Opening, Place};
 use crate::formats::of_scheme;
 use crate::pace::Pace;
-use jitterscope_model::Sink;
+use jitterscope_model::{PutInOrder, Sink};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -158,7 +158,7 @@ impl FromStr for Destination {
         let exporter = Arc::new((format.read)(&address)?);
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         let mut options: Vec<(String, String)> = address.options.iter().map(own).collect();
-        options.sort();
+        options.put_in_order();
         Ok(Destination {
             scheme,
             options,

@@ -38,6 +38,7 @@ mod price;
 mod probe_kind;
 mod probe_result;
 mod profile_limit;
+mod put_in_order;
 mod record_cost;
 mod rows;
 mod run_head;
@@ -103,6 +104,7 @@ pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use profile_limit::ProfileLimit;
+pub use put_in_order::PutInOrder;
 pub use record_cost::RecordCost;
 pub use rows::{
     AttributedStall, Delivery, LENGTHS_REMARK, RawPage, Row, RunFacts, Sink, SinkError, TraceRole,

@@ -1,6 +1,6 @@
 //! The time account of one thread.
 
-use crate::{BlockedOn, CpuId, CulpritSums, KeyLevel, Nanos, Subject, SumRow, Ticks};
+use crate::{BlockedOn, CpuId, CulpritSums, KeyLevel, Nanos, PutInOrder, Subject, SumRow, Ticks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,7 @@ impl RanInstead {
             })
         };
         let mut rows: Vec<RanInstead> = sums.into_rows().into_iter().filter_map(ran).collect();
-        rows.sort_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
+        rows.order_by(|a, b| (b.total_ns, &a.subject).cmp(&(a.total_ns, &b.subject)));
         rows
     }
 

@@ -1,5 +1,6 @@
 //! The machine's files behind one root, so that a test can use a fake machine.
 
+use jitterscope_model::PutInOrder;
 use rustix::fs::{Mode, OFlags, open};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -178,7 +179,7 @@ impl Machine {
                     .collect()
             })
             .unwrap_or_default();
-        names.sort();
+        names.put_in_order();
         names
     }
 }

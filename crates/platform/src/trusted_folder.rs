@@ -6,6 +6,7 @@
 
 use crate::access::{AccessError, HeldDir};
 use crate::user_namespace::is_hidden_roots;
+use jitterscope_model::PutInOrder;
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
@@ -256,7 +257,7 @@ impl TrustedFolder {
                     .map(str::to_owned),
             );
         }
-        names.sort();
+        names.put_in_order();
         Ok(names)
     }
 

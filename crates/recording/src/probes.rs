@@ -2,7 +2,7 @@
 
 use crate::error::RecordError;
 use crate::probe_error::ProbeError;
-use jitterscope_model::{ClockKind, CpuId, ProbeResult, Ticks, WakeupResult};
+use jitterscope_model::{ClockKind, CpuId, ProbeResult, PutInOrder, Ticks, WakeupResult};
 use jitterscope_probe::{
     ProbeControl, SpinOutput, SpinSettings, WakeupSettings, spin_probe, wakeup_probe,
 };
@@ -184,8 +184,8 @@ impl Probes {
                 }
             }
         }
-        joined.results.sort_by_key(|result| result.cpu);
-        joined.wakeups.sort_by_key(|result| result.cpu);
+        joined.results.order_by_key(|result| result.cpu);
+        joined.wakeups.order_by_key(|result| result.cpu);
         Ok(joined)
     }
 }

@@ -1,7 +1,7 @@
 //! Warnings about the limits of a run, found while recording.
 
 use jitterscope_attribute::{FrequencyChanges, GroupThrottled};
-use jitterscope_model::{CpuId, Nanos, SourceReport, Warning};
+use jitterscope_model::{CpuId, Nanos, PutInOrder, SourceReport, Warning};
 use jitterscope_store::Room;
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(crate) fn of_throttled(group: &GroupThrottled) -> Warning {
 /// Warns about frequency changes, for the few CPUs with the most.
 pub(crate) fn of_frequencies(of: &BTreeMap<CpuId, FrequencyChanges>) -> Vec<Warning> {
     let mut cpus: Vec<_> = of.iter().collect();
-    cpus.sort_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), **cpu));
+    cpus.order_by_key(|(cpu, changes)| (std::cmp::Reverse(changes.times), **cpu));
     let warnings = cpus
         .into_iter()
         .take(MOST_FREQUENCIES)

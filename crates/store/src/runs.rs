@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::head::{MANIFEST, read_head};
 use crate::killed::KilledRun;
 use crate::partial::PartialFolder;
-use jitterscope_model::RunHead;
+use jitterscope_model::{PutInOrder, RunHead};
 use jitterscope_platform::{HeldDir, Owner, OwnerLock, owner_of};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -86,7 +86,7 @@ pub fn list(dir: &Path) -> Result<(Vec<RunEntry>, Vec<Problem>), StoreError> {
             Err(error) => problems.push(Problem { path, error }),
         }
     }
-    runs.sort_by_key(|run| run.head.started_realtime_ns);
+    runs.order_by_key(|run| run.head.started_realtime_ns);
     Ok((runs, problems))
 }
 
@@ -227,7 +227,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
         })
         .filter(|path| path.is_dir())
         .collect();
-    folders.sort();
+    folders.put_in_order();
     Ok(folders)
 }
 

@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use crate::pages::SEGMENTS;
 use crate::segment_spans::read_spans;
 use crate::trace_pieces::{MomentsPages, StoredPage, segments, span_of};
-use jitterscope_model::Ticks;
+use jitterscope_model::{PutInOrder, Ticks};
 use jitterscope_platform::HeldDir;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -89,7 +89,7 @@ impl TraceIndex {
         for segment in self.segments.iter().filter(may_have) {
             found.add(folder, &segment.name, from, to)?;
         }
-        found.pages.sort_by_key(|page| page.first);
+        found.pages.order_by_key(|page| page.first);
         Ok(found.pages)
     }
 }

@@ -4,7 +4,7 @@ use crate::budget::{self, Budget};
 use crate::error::StoreError;
 use crate::pages::role_of;
 use crate::segment::{self, End};
-use jitterscope_model::{CpuId, DrainTurn, Ticks, TraceRole};
+use jitterscope_model::{CpuId, DrainTurn, PutInOrder, Ticks, TraceRole};
 use jitterscope_platform::HeldDir;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -49,7 +49,7 @@ pub(crate) fn segments(folder: &HeldDir) -> Result<Vec<OsString>, StoreError> {
     let mut names: Vec<OsString> = names
         .filter(|name| Path::new(name).extension().is_some_and(|e| e == "seg"))
         .collect();
-    names.sort();
+    names.put_in_order();
     Ok(names)
 }
 

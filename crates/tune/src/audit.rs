@@ -12,7 +12,7 @@ use crate::remedy::{Remedy, remedies};
 use crate::run_culprits::{RunCulprits, Win};
 use crate::threads;
 use crate::wanted::Wanted;
-use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use jitterscope_model::{Nanos, PutInOrder, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -158,7 +158,7 @@ pub fn audit_of(inspection: &Inspection<'_>, measured: Option<&RunCulprits>) -> 
         .map(|knob| entry(inspection, knob, measured))
         .collect();
     // A stable sort keeps equal entries in catalogue order.
-    knobs.sort_by_key(|k| {
+    knobs.order_by_key(|k| {
         let state = match k.state {
             _ if k.is_wrong() => 0,
             KnobState::Wrong => 0,

@@ -1,5 +1,6 @@
 //! Patterns with `*`, for culprit names and families of control files.
 
+use jitterscope_model::PutInOrder;
 use jitterscope_platform::Machine;
 
 /// Whether `name` matches `pattern`, in which `*` matches any text.
@@ -69,7 +70,7 @@ pub fn files(machine: &Machine, pattern: &str) -> Vec<String> {
                         .into_iter()
                         .filter(|name| matches(component, name))
                         .collect();
-                    names.sort_by_key(|name| (first_number(name), name.clone()));
+                    names.order_by_key(|name| (first_number(name), name.clone()));
                     names
                         .into_iter()
                         .map(|name| format!("{base}/{name}"))

@@ -1,6 +1,6 @@
 //! Compares two readings of `/proc/interrupts`: which interrupts reached which CPUs in between.
 
-use jitterscope_model::{CpuId, CpuSet, SCHEMA_VERSION};
+use jitterscope_model::{CpuId, CpuSet, PutInOrder, SCHEMA_VERSION};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Interrupts {
                 });
             }
         }
-        rose.sort_by_key(|r| {
+        rose.order_by_key(|r| {
             std::cmp::Reverse(
                 r.cpus
                     .iter()

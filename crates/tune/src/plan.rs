@@ -12,7 +12,7 @@ use crate::op::Op;
 use crate::persist::{BootLine, Lasting, PERSIST};
 use crate::plan_reason::{ChangeReason, Measured, SkipReason};
 use crate::run_culprits::RunCulprits;
-use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_model::{PutInOrder, SCHEMA_VERSION};
 use jitterscope_platform::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -253,7 +253,7 @@ fn chosen(
     }
     // Hotplug undoes cpusets and affinities, so it comes first. Threads move while the scheduler still balances: those
     // on a CPU that leaves its domains would be stranded there.
-    knobs.sort_by_key(|(k, _)| match k.mechanism {
+    knobs.order_by_key(|(k, _)| match k.mechanism {
         Mechanism::Blink => 0,
         Mechanism::Threads(_) => 1,
         _ => 2,

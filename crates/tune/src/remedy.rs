@@ -7,7 +7,7 @@ use crate::examine::{Inspection, KnobState};
 use crate::knob::{Group, How, Risk};
 use crate::run_culprits::{Beginning, MeasuredCulprit, RunCulprits, Win};
 use crate::threads::{TICK, Thread};
-use jitterscope_model::{CpuSet, CulpritKind, Nanos, Subject};
+use jitterscope_model::{CpuSet, CulpritKind, Nanos, PutInOrder, Subject};
 use jitterscope_platform::boot_id;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -116,7 +116,7 @@ pub(crate) fn remedies(
             }),
         })
         .collect();
-    remedies.sort_by_key(|remedy| Reverse(remedy.total_ns));
+    remedies.order_by_key(|remedy| Reverse(remedy.total_ns));
     remedies
 }
 
@@ -218,7 +218,7 @@ fn pinned_programs(
         .iter()
         .filter(|culprit| of_kind(culprit))
         .collect();
-    thieves.sort_by_key(|culprit| Reverse(culprit.total_ns));
+    thieves.order_by_key(|culprit| Reverse(culprit.total_ns));
     let mut programs: Vec<PinnedProgram> = Vec::new();
     for task in thieves.iter().filter_map(|culprit| culprit.subject.task()) {
         for thread in &pinned {

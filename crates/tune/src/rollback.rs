@@ -11,7 +11,7 @@ use crate::persist::{self, PERSIST, Without};
 use crate::refusal::Meaning;
 use crate::state_dir::{Locked, StateDir, StateError};
 use crate::threads;
-use jitterscope_model::SCHEMA_VERSION;
+use jitterscope_model::{PutInOrder, SCHEMA_VERSION};
 use jitterscope_platform::{Machine, boot_id};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -195,7 +195,7 @@ pub fn rollback_only(
     let locked = dir.lock()?;
     let mut state = locked.load()?;
     let mut applied: Vec<String> = state.standing().map(|s| s.knob.clone()).collect();
-    applied.sort();
+    applied.put_in_order();
     applied.dedup();
     let asked: Vec<String> = knobs
         .iter()

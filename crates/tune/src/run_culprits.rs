@@ -4,7 +4,8 @@ use crate::answer::Effect;
 use crate::knob::Knob;
 use jitterscope_model::{
     Attribution, CpuSet, CulpritKey, CulpritSums, CulpritTotal, CulpritTotals,
-    CulpritTotalsBuilder, EventGrain, KeyLevel, KeyedMap, Name, Nanos, RunManifest, Subject,
+    CulpritTotalsBuilder, EventGrain, KeyLevel, KeyedMap, Name, Nanos, PutInOrder, RunManifest,
+    Subject,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,7 @@ impl RunCulprits {
             *sum = sum.saturating_add(stalls);
         }
         self.together = sets.into_iter().collect();
-        self.together.sort_unstable();
+        self.together.put_in_order();
         self.measured_ns += other.measured_ns;
         self.began = self.began.zip(other.began).and_then(|(one, other)| {
             let same = one.boot_id == other.boot_id;
@@ -241,7 +242,7 @@ impl RunCulprits {
         if effect != Effect::Perhaps {
             answered.retain(|(_, e, _)| *e != Effect::Perhaps);
         }
-        answered.sort_by_key(|(c, ..)| std::cmp::Reverse(c.total_ns));
+        answered.order_by_key(|(c, ..)| std::cmp::Reverse(c.total_ns));
         let total_ns: Nanos = answered.iter().map(|(c, ..)| c.total_ns).sum();
         let places: Vec<u32> = answered.iter().map(|(.., place)| *place).collect();
         let count = self.stalls_of(&places);

@@ -8,7 +8,7 @@ use crate::op::{Op, OpFamily, Outcome, Standing};
 use crate::permit;
 use crate::refusal::Meaning;
 use crate::state_dir::{StateDir, StateError};
-use jitterscope_model::{CpuSet, SCHEMA_VERSION};
+use jitterscope_model::{CpuSet, PutInOrder, SCHEMA_VERSION};
 use jitterscope_platform::{Machine, boot_id};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -181,7 +181,7 @@ pub fn status(machine: &Machine, dir: &StateDir) -> Result<Status, StateError> {
         })
         .map(|s| s.knob.clone())
         .collect();
-    rolled_back.sort();
+    rolled_back.put_in_order();
     rolled_back.dedup();
     // The previous journal only shows what may still be settling, so a read error loses nothing.
     let last = dir.look_at_last().unwrap_or_default();

@@ -7,8 +7,8 @@ use crate::style::{Style, Tone, fit, pad, tame, wrap};
 use crate::words;
 use fold::{Line, fold};
 use jitterscope_model::{
-    CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, StallId, SumRow, TimelineItem,
-    TimelineRow,
+    CpuId, CulpritSums, KeyLevel, Nanos, Part, ProbeKind, PutInOrder, StallId, SumRow,
+    TimelineItem, TimelineRow,
 };
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
@@ -397,7 +397,7 @@ fn by_culprit(parts: &[Part]) -> Vec<SumRow<(), Total>> {
         sum.turns += u64::from(part.turns);
     }
     let mut rows = sums.into_rows();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.value.net));
+    rows.order_by_key(|row| std::cmp::Reverse(row.value.net));
     rows
 }
 

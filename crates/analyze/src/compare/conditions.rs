@@ -2,7 +2,7 @@
 
 use jitterscope_model::{
     ClockKind, CpuId, EventGrain, JournalWriting, Nanos, PipelinePacing, PipelineRole, PipelineVia,
-    ProbeKind, RunManifest,
+    ProbeKind, PutInOrder, RunManifest,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -204,7 +204,7 @@ impl Conditions {
                 .iter()
                 .map(|of| (of.role, of.cpu))
                 .collect();
-            placed.sort_unstable();
+            placed.put_in_order();
             all.push(ConditionValue::Placement(placed));
         }
         if !manifest.passive.is_empty() {
@@ -214,7 +214,7 @@ impl Conditions {
                 .iter()
                 .filter_map(|cpu| cpu.chosen.as_ref());
             let mut names: Vec<String> = chosen.map(|chosen| chosen.comm.clone()).collect();
-            names.sort_unstable();
+            names.put_in_order();
             // Several owners may have been named: take the one that ran most.
             let most = manifest
                 .passive

@@ -5,7 +5,7 @@ use super::rules::DiffRules;
 use super::run::{ComparedRun, CulpritFigures};
 use super::side::Side;
 use super::{Basis, Comparison, Design, FigureUnit, Grain, Hypothesis, Margin, Verdict, family};
-use jitterscope_model::{CulpritKey, KeyLevel, Subject};
+use jitterscope_model::{CulpritKey, KeyLevel, PutInOrder, Subject};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -208,7 +208,7 @@ pub(super) fn culprit_rows(
     let weight =
         |row: &CulpritDiff| row.stolen.second.unwrap_or(0.0) - row.stolen.first.unwrap_or(0.0);
     let decided = |row: &CulpritDiff| matches!(row.verdict, Verdict::Better | Verdict::Worse);
-    rows.sort_by(|a, b| {
+    rows.order_by(|a, b| {
         let rank = |row: &CulpritDiff| (!row.predicted, !decided(row));
         rank(a)
             .cmp(&rank(b))

@@ -1,5 +1,6 @@
 //! The design of a comparison.
 
+use jitterscope_model::PutInOrder;
 use serde::Serialize;
 use statrs::function::factorial::ln_binomial;
 
@@ -39,7 +40,7 @@ impl Design {
             .map(|time| (*time, false))
             .chain(second.iter().map(|time| (*time, true)))
             .collect();
-        order.sort_unstable();
+        order.put_in_order();
         let stretches = 1 + order.windows(2).filter(|two| two[0].1 != two[1].1).count();
         if stretches == 2 || at_most_stretches(stretches, first.len(), second.len()) <= RARE {
             Design::Blocks

@@ -39,7 +39,8 @@ pub(super) fn max_t(
     while rearranged(&mut statistics) {
         maxima.push(largest_of(&statistics));
     }
-    maxima.sort_unstable_by(|a, b| b.total_cmp(a));
+    maxima.sort_by(f64::total_cmp);
+    maxima.reverse();
     let probability = |statistic: &f64| {
         let least = statistic * (1.0 - ALIKE);
         let as_large = maxima.partition_point(|largest| *largest >= least);

@@ -3,7 +3,7 @@
 use super::conditions::{ConditionDifference, ConditionKind};
 use super::run::ComparedRun;
 use crate::{DifferenceClass, MachineDifference, compare_machines};
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, PutInOrder};
 
 /// Machine properties that differ from run to run without anyone's action.
 const BY_ITSELF: [&str; 4] = ["load.", "tuning.competitors", "tuning.findings", "cpusets"];
@@ -95,7 +95,7 @@ impl Side {
     /// # Errors
     /// There are no runs, one appears twice, or their settings differ.
     pub fn pool(name: &str, mut runs: Vec<ComparedRun>) -> Result<Side, PoolError> {
-        runs.sort_by_key(|run| run.started_realtime_ns);
+        runs.order_by_key(|run| run.started_realtime_ns);
         let Some(first) = runs.first() else {
             return Err(PoolError::Empty {
                 name: name.to_owned(),

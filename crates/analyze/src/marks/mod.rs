@@ -9,8 +9,8 @@ mod chance;
 use crate::cpu::share;
 use chance::StalledOverTime;
 use jitterscope_model::{
-    Attribution, CpuId, CulpritSums, KeyLevel, MarkForm, MarkLog, Nanos, RunManifest, Stall,
-    StallId, Subject,
+    Attribution, CpuId, CulpritSums, KeyLevel, MarkForm, MarkLog, Nanos, PutInOrder, RunManifest,
+    Stall, StallId, Subject,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -198,7 +198,7 @@ impl<'m> MarkFold<'m> {
                 }
             }));
         }
-        marks.sort_by_key(|mark| mark.at.end - mark.at.start);
+        marks.order_by_key(|mark| mark.at.end - mark.at.start);
         let most = span.end.saturating_mul(CROWD);
         let covered = marks.iter().scan(0u64, |sum, mark| {
             *sum = sum.saturating_add(mark.at.end - mark.at.start);
@@ -207,7 +207,7 @@ impl<'m> MarkFold<'m> {
         let kept = covered.take_while(|covered| *covered <= most).count();
         let crowded = (marks.len() - kept) as u64;
         marks.truncate(kept);
-        marks.sort_by_key(|mark| mark.at.start);
+        marks.order_by_key(|mark| mark.at.start);
         index(&mut marks);
         MarkFold {
             crowded,
@@ -294,7 +294,7 @@ impl<'m> MarkFold<'m> {
             .map(|row| row.subject)
             .collect();
         let largest = |mut sums: Vec<(usize, Nanos)>| -> Vec<MarkCulprit> {
-            sums.sort_by_key(|(_, net)| Reverse(*net));
+            sums.order_by_key(|(_, net)| Reverse(*net));
             sums.into_iter()
                 .take(CULPRITS)
                 .filter(|(_, net)| *net > Nanos::ZERO)
@@ -305,7 +305,7 @@ impl<'m> MarkFold<'m> {
                 .collect()
         };
         let mut worst: Vec<(&usize, &Inside)> = self.inside.iter().collect();
-        worst.sort_by_key(|(_, inside)| Reverse(inside.stalled));
+        worst.order_by_key(|(_, inside)| Reverse(inside.stalled));
         let worst = worst.into_iter().take(LISTED).map(|(mark, inside)| {
             let mark = &self.marks[*mark];
             let length = mark.at.end - mark.at.start;
@@ -358,7 +358,7 @@ impl<'m> MarkFold<'m> {
                 }
             })
             .collect();
-        names.sort_by_key(|row| Reverse((row.stalled_ns, row.total_ns)));
+        names.order_by_key(|row| Reverse((row.stalled_ns, row.total_ns)));
         MarksSummary {
             logs: self.logs,
             crowded: self.crowded,
@@ -377,7 +377,7 @@ fn named(marks: &[Spanned], inside: &BTreeMap<usize, Inside>) -> Vec<(String, Ve
         numbers.push(number);
     }
     let mut rows: Vec<_> = by_name.into_iter().collect();
-    rows.sort_by_key(|(_, (stalled, numbers))| Reverse((*stalled, numbers.len())));
+    rows.order_by_key(|(_, (stalled, numbers))| Reverse((*stalled, numbers.len())));
     let rest = rows.split_off(rows.len().min(NAMES));
     let mut rows: Vec<(String, Vec<usize>)> = rows
         .into_iter()

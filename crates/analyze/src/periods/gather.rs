@@ -5,7 +5,7 @@ use super::search::{FEWEST, Period, SearchSettings, find};
 use super::spectrum::bins;
 use jitterscope_model::{
     Attribution, CpuId, Culprit, CulpritKind, KeyedMap, MetCulprits, Name, Nanos, Part, Placement,
-    Stall, Subject, TickRate, Ticks, Verdict,
+    PutInOrder, Stall, Subject, TickRate, Ticks, Verdict,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -231,7 +231,7 @@ impl PeriodSearch {
             .filter(|(group, _)| group.culprit.is_some() || !attributed(group.cpu))
             .filter(|(_, times)| times.starts.len() >= FEWEST)
             .collect();
-        worth.sort_by_key(|(_, times)| Reverse(times.weight));
+        worth.order_by_key(|(_, times)| Reverse(times.weight));
         let window = |times: &Times| {
             // If not all times were kept, the window ends with the last one kept.
             let last = times.starts.iter().max().copied().filter(|_| times.full);
@@ -246,7 +246,7 @@ impl PeriodSearch {
             left -= if affordable { cost } else { 0 };
             affordable
         });
-        worth.sort_by_key(|(group, _)| *group);
+        worth.order_by_key(|(group, _)| *group);
         let settings = SearchSettings {
             false_alarm,
             searches: worth.len(),

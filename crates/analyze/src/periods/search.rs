@@ -5,7 +5,7 @@ use super::htest::{GRID, ln_probability, z_at, z_grid};
 use super::regularity::{Regularity, judge};
 use super::spectrum::{SHORTEST, candidates, highest_frequency};
 use super::{blocks, intervals};
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, PutInOrder};
 
 /// The settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,7 +177,7 @@ fn best(times: &[f64], span: f64, taken: &[f64], settings: SearchSettings) -> Op
         .filter(|frequency| *frequency >= lowest && !explained(taken, *frequency, span))
         .map(|frequency| (frequency, blocks::h(times, span, frequency)))
         .collect();
-    scored.sort_by(|a, b| b.1.total_cmp(&a.1));
+    scored.order_by(|a, b| b.1.total_cmp(&a.1));
     let (top, top_h) = *scored.first()?;
     // Overtones of a narrow pulse are as significant as its fundamental, and so may be a fraction of it, whose own
     // overtones they all are. But a fraction has no power of its own: the lowest frequency with power is the right one.

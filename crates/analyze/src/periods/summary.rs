@@ -3,7 +3,7 @@
 use super::dictionary::TickOf;
 use super::gather::Found;
 use super::regularity::Regularity;
-use jitterscope_model::{CpuId, CulpritKind, Name, Nanos};
+use jitterscope_model::{CpuId, CulpritKind, Name, Nanos, PutInOrder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -78,7 +78,7 @@ impl PeriodSummary {
                 }
             })
             .collect();
-        rows.sort_by(|a, b| a.log10_probability.total_cmp(&b.log10_probability));
+        rows.order_by(|a, b| a.log10_probability.total_cmp(&b.log10_probability));
         let (searched, left_out) = (found.searched, found.left_out);
         PeriodSummary {
             searched,

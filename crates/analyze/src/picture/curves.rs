@@ -4,7 +4,7 @@ use crate::FineNanos;
 use crate::counts::Counts;
 use crate::cpu::SUPPORT;
 use jitterscope_model::{
-    CpuId, MessageTimes, PipelineRole, ProbeResult, RunManifest, TickRate, WakeupResult,
+    CpuId, MessageTimes, PipelineRole, ProbeResult, PutInOrder, RunManifest, TickRate, WakeupResult,
 };
 use std::collections::HashMap;
 
@@ -203,9 +203,9 @@ fn waits(results: &[ProbeResult], rate: TickRate) -> Vec<Curve> {
         .iter()
         .fold(Counts::default(), |sum, r| sum.merged(&Counts::deltas(r)));
     let mut worst: Vec<&ProbeResult> = results.iter().collect();
-    worst.sort_by_key(|r| (std::cmp::Reverse(r.max_ticks), r.cpu));
+    worst.order_by_key(|r| (std::cmp::Reverse(r.max_ticks), r.cpu));
     worst.truncate(MOST_CPUS);
-    worst.sort_by_key(|r| r.cpu);
+    worst.order_by_key(|r| r.cpu);
     let each = worst
         .into_iter()
         .filter_map(|r| curve(CurveOf::WaitsOf(r.cpu), &Counts::deltas(r)));

@@ -9,7 +9,8 @@ pub use offsets::OffsetMap;
 
 use crate::RunSummary;
 use jitterscope_model::{
-    Attribution, CpuId, CulpritSums, KeyLevel, Nanos, Part, RunManifest, Stall, StallId, Subject,
+    Attribution, CpuId, CulpritSums, KeyLevel, Nanos, Part, PutInOrder, RunManifest, Stall,
+    StallId, Subject,
 };
 use sample::Sample;
 use std::collections::{HashMap, HashSet};
@@ -348,7 +349,7 @@ impl<'m> PictureBuilder<'m> {
                 })
                 .enumerate()
                 .collect();
-        rows.sort_by(|(a_at, a), (b_at, b)| b.total.cmp(&a.total).then(a_at.cmp(b_at)));
+        rows.order_by(|(a_at, a), (b_at, b)| b.total.cmp(&a.total).then(a_at.cmp(b_at)));
         let mut now = vec![0; rows.len()];
         for (to, (from, _)) in rows.iter().enumerate() {
             now[*from] = to;

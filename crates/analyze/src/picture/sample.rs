@@ -1,7 +1,7 @@
 //! Limits the number of stalls to what a page can hold.
 
 use super::{DrawnPart, DrawnStall};
-use jitterscope_model::{Nanos, StallId};
+use jitterscope_model::{Nanos, PutInOrder, StallId};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -112,7 +112,7 @@ impl Sample {
     /// All kept stalls, by start.
     pub(super) fn finish(self) -> Vec<DrawnStall> {
         let mut stalls: Vec<DrawnStall> = self.kept.into_values().map(|kept| kept.stall).collect();
-        stalls.sort_by_key(|stall| (stall.start, stall.id));
+        stalls.order_by_key(|stall| (stall.start, stall.id));
         stalls
     }
 }

@@ -3,7 +3,7 @@
 use crate::instead::Instead;
 use crate::subjects::Subjects;
 use jitterscope_model::{
-    BelongingThread, CpuId, Nanos, PassiveCpu, Subject, ThreadRef, TickRate, Ticks,
+    BelongingThread, CpuId, Nanos, PassiveCpu, PutInOrder, Subject, ThreadRef, TickRate, Ticks,
 };
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ impl Account {
                 running_ns: ns(own.ran),
             })
             .collect();
-        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.running_ns), thread.tid));
+        threads.order_by_key(|thread| (std::cmp::Reverse(thread.running_ns), thread.tid));
         let thread_count = threads.len() as u64;
         threads.truncate(PassiveCpu::MOST_THREADS);
         PassiveCpu {

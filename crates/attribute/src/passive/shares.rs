@@ -1,6 +1,6 @@
 //! Shares of threads in CPUs' time, measured before watching begins, to find the threads that belong there.
 
-use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, ThreadRef, Ticks};
+use jitterscope_model::{Comm, CpuId, EventKind, KernelEvent, PutInOrder, ThreadRef, Ticks};
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximum of threads per CPU; later ones have no share.
@@ -83,7 +83,7 @@ impl Shares {
                 )
             })
             .collect();
-        found.sort_by_key(|(thread, ran)| (std::cmp::Reverse(*ran), thread.tid));
+        found.order_by_key(|(thread, ran)| (std::cmp::Reverse(*ran), thread.tid));
         found
     }
 }

@@ -13,7 +13,7 @@ use super::summed::{FEWEST_CULPRITS, MOST_CULPRITS, Sum, laid_out};
 use crate::name_resolver::NameResolver;
 use crate::occupancy::Frame;
 use crate::windows::Slice;
-use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, Ticks};
+use jitterscope_model::{CpuId, Culprit, Evidence, Nanos, PutInOrder, Ticks};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -170,7 +170,7 @@ impl ThreadFollower {
         let share = MOST_SLICES / all.max(1);
         let own = self.settings.rate.ticks(OWN);
         for ((cpu, _), mut waiting) in waiting {
-            waiting.sort_unstable();
+            waiting.put_in_order();
             let Some(((_, longest), later)) =
                 waiting.split_first().filter(|(_, later)| !later.is_empty())
             else {

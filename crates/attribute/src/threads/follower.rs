@@ -13,8 +13,8 @@ use crate::name_resolver::NameResolver;
 use crate::senders::Senders;
 use crate::windows::{MessageWindow, split_message};
 use jitterscope_model::{
-    Attribution, Comm, CpuId, CpuSet, DrainTurn, EventKind, KernelEvent, Nanos, Phase, StallId,
-    ThreadAccount, ThreadRef, TickRate, Ticks, Verdict,
+    Attribution, Comm, CpuId, CpuSet, DrainTurn, EventKind, KernelEvent, Nanos, Phase, PutInOrder,
+    StallId, ThreadAccount, ThreadRef, TickRate, Ticks, Verdict,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -418,7 +418,7 @@ impl ThreadFollower {
             .filter(|t| t.since > from && t.from < at)
             .map(sum_up)
             .collect();
-        accounts.sort_by_key(|account| (account.from, account.tid));
+        accounts.order_by_key(|account| (account.from, account.tid));
         accounts
     }
 

@@ -9,8 +9,8 @@ use super::state::{State, Thread};
 use crate::block_reasons::reason_of;
 use crate::name_resolver::NameResolver;
 use jitterscope_model::{
-    BlockReason, BlockedOn, CpuId, KernelAddr, KernelEvent, Name, Nanos, NoReason, SleepStack,
-    TickRate, Ticks,
+    BlockReason, BlockedOn, CpuId, KernelAddr, KernelEvent, Name, Nanos, NoReason, PutInOrder,
+    SleepStack, TickRate, Ticks,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -142,7 +142,7 @@ impl Sleeps {
             .filter_map(|(number, sum)| Some((why(*number)?, *sum)))
             .collect();
         let by_length = |rows: &mut Vec<(Why, Sum)>| {
-            rows.sort_by(|(a, of_a), (b, of_b)| {
+            rows.order_by(|(a, of_a), (b, of_b)| {
                 (Reverse(of_a.length), a).cmp(&(Reverse(of_b.length), b))
             });
         };

@@ -2,7 +2,9 @@
 //! of all the others, so the total number of slices would grow with the square of the number of threads.
 
 use crate::windows::Slice;
-use jitterscope_model::{Culprit, Evidence, KeyedMap, Nanos, Subject, Task, TickRate, Ticks};
+use jitterscope_model::{
+    Culprit, Evidence, KeyedMap, Nanos, PutInOrder, Subject, Task, TickRate, Ticks,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,7 +142,7 @@ fn by_process<'a>(
         *sum = plus(*sum, (thread.length, thread.turns));
     }
     let mut sums: Vec<(Subject, (Ticks, u32))> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, (length, _))| Reverse(*length));
+    sums.order_by_key(|(_, (length, _))| Reverse(*length));
     let others = sums.split_off(most.min(sums.len()));
     if !others.is_empty() {
         let rest = Subject::Thread(Task {

@@ -6,7 +6,7 @@ use crate::places::Places;
 use crate::toml_options::{argument, first_line, values};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use jitterscope_model::visible;
+use jitterscope_model::{PutInOrder, visible};
 use jitterscope_platform::{TrustError, TrustedFolder};
 use jitterscope_view::toml_file;
 use std::path::{Path, PathBuf};
@@ -171,7 +171,7 @@ fn options(text: &str) -> Result<Vec<ConfigOption>, String> {
             line,
         });
     }
-    options.sort_by_key(|option| option.line);
+    options.order_by_key(|option| option.line);
     Ok(options)
 }
 

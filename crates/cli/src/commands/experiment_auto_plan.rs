@@ -15,7 +15,7 @@ use crate::places::Places;
 use jitterscope_experiment::{
     AutoPlan, Candidate, KnobChange, Step, StepRuns, estimate, runs_take,
 };
-use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use jitterscope_model::{Nanos, PutInOrder, SCHEMA_VERSION};
 use jitterscope_platform::{CpuChoice, Machine};
 use jitterscope_store::RunReader;
 use jitterscope_tune::{
@@ -60,7 +60,7 @@ pub fn run(
         Some(_) => chosen.retain(|knob| knobs.contains(knob)),
         None => chosen.clone_from(&knobs),
     }
-    knobs.sort_by_key(|knob| !chosen.contains(knob));
+    knobs.order_by_key(|knob| !chosen.contains(knob));
     let undoing = |knob: &String| {
         let of = every.changes.iter().filter(|change| change.knob == *knob);
         of.filter_map(longest_undoing).max().unwrap_or_default()

@@ -6,7 +6,7 @@ use crate::exit::UsageError;
 use crate::output;
 use jitterscope_analyze::compare::Looks;
 use jitterscope_experiment::{Change, ExperimentError, Header, Rules, SESSION_VERSION, Session};
-use jitterscope_model::{ClockKind, CpuSet, Nanos};
+use jitterscope_model::{ClockKind, CpuSet, Nanos, PutInOrder};
 use jitterscope_platform::{Machine, boot_id};
 use jitterscope_tune::realtime_ns;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ pub(super) fn last(
     let mut sessions: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|all| all.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
-    sessions.sort();
+    sessions.put_in_order();
     let mut why = None;
     for path in sessions.iter().rev() {
         match Session::resume(path, &boot_id(machine)) {

@@ -2,7 +2,7 @@
 //! busy moment may have raised. A run keeps it, or takes a longer one if its own clock costs more, so that the runs of a
 //! machine can be compared.
 
-use jitterscope_model::{ClockCosts, ClockKind, Nanos, ProbeKind};
+use jitterscope_model::{ClockCosts, ClockKind, Nanos, ProbeKind, PutInOrder};
 use jitterscope_platform::{Machine, choose_clock, hostname};
 use jitterscope_recording::needed_threshold;
 use jitterscope_store::{RunEntry, RunReader};
@@ -59,7 +59,7 @@ pub fn of_machine(
 
 /// That of a single calibration; the newest of equal ones.
 fn longest_but_one(mut latest: Vec<MachineThreshold>) -> Option<MachineThreshold> {
-    latest.sort_by_key(|of| Reverse(of.threshold));
+    latest.order_by_key(|of| Reverse(of.threshold));
     let at = usize::from(latest.len() > 1);
     (at < latest.len()).then(|| latest.swap_remove(at))
 }

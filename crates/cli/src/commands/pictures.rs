@@ -12,7 +12,7 @@ use jitterscope_analyze::compare::{Diff, SideSummary};
 use jitterscope_analyze::periods::Effort;
 use jitterscope_analyze::picture::MOST_STALLS;
 use jitterscope_export::WholeFile;
-use jitterscope_model::{KnobFinding, StallId};
+use jitterscope_model::{KnobFinding, PutInOrder, StallId};
 use jitterscope_recording::{stall_timeline, stall_timelines};
 use jitterscope_store::{RunReader, resolve};
 use jitterscope_tune::catalogue::find;
@@ -303,7 +303,7 @@ fn frames(reader: &RunReader, run: &Drawn, redact: Redact) -> anyhow::Result<Vec
         }
     }
     // The most wanted first: the page leaves out the last ones if it is too large.
-    found.sort_by_key(|stall| wanted.get(&stall.id).copied());
+    found.order_by_key(|stall| wanted.get(&stall.id).copied());
     // A stall with missing or unreadable frames has none in the page, which says so.
     let timelines = stall_timelines(reader, &found).unwrap_or_default();
     let with_rows = timelines.into_iter().filter(|(_, rows)| !rows.is_empty());

@@ -6,7 +6,7 @@ use crate::output;
 use crate::places::Places;
 use crate::units::duration;
 use clap::{Args, Subcommand};
-use jitterscope_model::{Nanos, SCHEMA_VERSION};
+use jitterscope_model::{Nanos, PutInOrder, SCHEMA_VERSION};
 use jitterscope_store::{RunEntry, list, remove, size_on_disk};
 use jitterscope_view::size_text;
 use schemars::JsonSchema;
@@ -179,7 +179,7 @@ fn beyond<'a>(
 ) -> Vec<&'a RunEntry> {
     let of_label = |run: &&RunEntry| label.is_none_or(|label| run.head.label == label);
     let mut runs: Vec<&RunEntry> = stored.iter().filter(of_label).collect();
-    runs.sort_by_key(|run| run.head.started_realtime_ns);
+    runs.order_by_key(|run| run.head.started_realtime_ns);
     runs.truncate(runs.len().saturating_sub(keep.unwrap_or(0)));
     let is_older = |run: &&RunEntry| {
         older.is_none_or(|older| run.head.started_realtime_ns < now.saturating_sub(older.0))

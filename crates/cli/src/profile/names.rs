@@ -3,7 +3,7 @@
 use super::expand::named;
 use super::{OURS, computed, load, users};
 use crate::output;
-use jitterscope_model::visible;
+use jitterscope_model::{PutInOrder, visible};
 use std::ffi::OsString;
 
 /// The value of `--profile` that asks for the list.
@@ -17,7 +17,7 @@ const NEAR: usize = 3;
 pub fn names() -> Vec<String> {
     let ours = OURS.iter().map(|(name, _)| (*name).to_owned());
     let mut all: Vec<String> = ours.chain(computed::usual()).chain(own()).collect();
-    all.sort();
+    all.put_in_order();
     all.dedup();
     all
 }
@@ -31,7 +31,7 @@ fn own() -> Vec<String> {
         name.strip_suffix(".toml").map(str::to_owned)
     });
     let mut all: Vec<String> = named.take(MOST).collect();
-    all.sort();
+    all.put_in_order();
     all
 }
 

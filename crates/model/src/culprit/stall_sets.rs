@@ -1,6 +1,7 @@
 //! Which culprits took part in the same stalls.
 
 use crate::KeyedMap;
+use crate::PutInOrder;
 
 /// Maximum of distinct sets; a stall with a further set counts only for its largest culprit.
 const MOST_SETS: usize = 65_536;
@@ -42,7 +43,7 @@ impl StallSets {
     #[must_use]
     pub fn into_rows(self) -> Vec<(Vec<u32>, u64)> {
         let mut rows: Vec<(Vec<u32>, u64)> = self.stalls.into_iter().collect();
-        rows.sort_unstable();
+        rows.put_in_order();
         rows
     }
 }

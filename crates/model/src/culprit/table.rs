@@ -8,7 +8,7 @@
 //! recording.
 
 use super::{Culprit, Evidence, Phase, Subject};
-use crate::{Confidence, CpuId, KeyedMap, Part, Placement};
+use crate::{Confidence, CpuId, KeyedMap, Part, Placement, PutInOrder};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl<T: Hash + Eq + Clone> Numbered<T> {
         let mut rows: Vec<(u32, T)> = known
             .map(|(value, number)| (*number, value.clone()))
             .collect();
-        rows.sort_by_key(|(number, _)| *number);
+        rows.order_by_key(|(number, _)| *number);
         rows
     }
 

@@ -2,6 +2,7 @@
 
 use super::error::{AccessError, in_words};
 use super::walk::{self, Rule, changeable_by_others, is_ours, plain_name};
+use jitterscope_model::PutInOrder;
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, statat,
 };
@@ -180,7 +181,7 @@ impl HeldDir {
                 owner: stat.st_uid,
             });
         }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries.order_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 

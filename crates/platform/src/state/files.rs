@@ -4,7 +4,8 @@ use super::{LONGEST, missing};
 use crate::machine::Machine;
 use crate::topology::Topology;
 use jitterscope_model::{
-    CpuId, CpuSet, FileForm, MachineEntry, MachineSettings, Reading, ReadingFlaw, Scalar,
+    CpuId, CpuSet, FileForm, MachineEntry, MachineSettings, PutInOrder, Reading, ReadingFlaw,
+    Scalar,
 };
 
 /// Names kept at most of one setting: a kernel has some dozen workqueues.
@@ -44,7 +45,7 @@ fn of_each_name(machine: &Machine, path: &str, form: FileForm) -> Vec<MachineEnt
         .iter()
         .filter_map(|name| name.strip_prefix(prefix))
         .collect();
-    names.sort_by_key(|name| (number_in(name), *name));
+    names.order_by_key(|name| (number_in(name), *name));
     let entry = |name: &str| match value(machine, &format!("{before}{name}{rest}"), form) {
         Reading::Absent => None,
         is => Some(MachineEntry::from(is).of(cut(name.to_owned(), 64))),

@@ -12,7 +12,7 @@ use jitterscope_model::{
     ProbeKind, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, SourceLoss,
     SourceProblem, SourceReport, SourceStatus, StoredTrace, TickRate, Ticks, Warning,
 };
-use jitterscope_source::tracedat::{ReadAt, missing};
+use jitterscope_source::tracedat::missing;
 use jitterscope_source::{Symbols, SymbolsError};
 use std::io;
 
@@ -48,8 +48,8 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of<R: ReadAt>(
-        opened: &Opened<R>,
+    pub(super) fn of(
+        opened: &Opened,
         settings: &ImportSettings,
         plan: &Plan,
         (unreadable, symbols): (Vec<String>, &Result<Symbols, SymbolsError>),
@@ -142,9 +142,9 @@ impl Facts {
     }
 
     /// The manifest, once everything was read.
-    pub(super) fn manifest<R: ReadAt>(
+    pub(super) fn manifest(
         &self,
-        opened: &Opened<R>,
+        opened: &Opened,
         source: &FilePages<'_>,
         results: Results,
     ) -> RunManifest {
@@ -230,7 +230,7 @@ impl Facts {
     }
 
     /// What the file shows and what not, as of any other source.
-    fn sources<R: ReadAt>(&self, opened: &Opened<R>, source: &FilePages<'_>) -> Vec<SourceReport> {
+    fn sources(&self, opened: &Opened, source: &FilePages<'_>) -> Vec<SourceReport> {
         let seen = source.seen();
         let vectors = seen
             .iter()
@@ -279,10 +279,7 @@ impl Facts {
 const MOST_CPUS: u32 = 8192;
 
 /// First record of the CPUs that count, and the last one of any.
-fn span<R: ReadAt>(
-    opened: &Opened<R>,
-    watched: Option<&CpuSet>,
-) -> io::Result<Option<(Ticks, Ticks)>> {
+fn span(opened: &Opened, watched: Option<&CpuSet>) -> io::Result<Option<(Ticks, Ticks)>> {
     let (mut from, mut to) = (None, None);
     for stream in &opened.streams {
         if watched.is_none_or(|cpus| cpus.contains(stream.cpu)) {
@@ -294,7 +291,7 @@ fn span<R: ReadAt>(
 }
 
 /// The clocks at the first record.
-fn clock_start<R: ReadAt>(opened: &Opened<R>, from: Ticks, span: Ticks) -> ClockReading {
+fn clock_start(opened: &Opened, from: Ticks, span: Ticks) -> ClockReading {
     let options = &opened.dat.options;
     let rate = opened.clock.rate;
     let own_ns = rate.nanos(from).0;

@@ -25,7 +25,6 @@ use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{NameResolver, PassiveWatch, ThreadFollower};
 use jitterscope_model::{Row, RunManifest, SetupStep, Sink, Source, SourceTurn, Ticks};
 use jitterscope_source::TraceContext;
-use jitterscope_source::tracedat::ReadAt;
 use jitterscope_store::{Room, RunWriter, StoreSink};
 use opened::{Foreign, Opened};
 use pages::{Begun, FilePages};
@@ -53,18 +52,10 @@ pub fn import(
     observer: &mut dyn Observer,
 ) -> Result<Imported, ImportError> {
     let file = Foreign::open(settings)?;
-    match file.is_perf_data()? {
-        true => import_opened(file.perf_data(settings, stop)?, settings, stop, observer),
-        false => import_opened(file.trace_dat(settings)?, settings, stop, observer),
-    }
-}
-
-fn import_opened<R: ReadAt>(
-    mut opened: Opened<R>,
-    settings: &ImportSettings,
-    stop: &AtomicBool,
-    observer: &mut dyn Observer,
-) -> Result<Imported, ImportError> {
+    let mut opened = match file.is_perf_data()? {
+        true => file.perf_data(settings, stop)?,
+        false => file.trace_dat(settings)?,
+    };
     let (mut context, unreadable) = opened.context();
     let plan = victims::plan(&mut opened, &context, settings, stop)?;
     let symbols = opened.take_functions();
@@ -138,9 +129,9 @@ struct Through<'a, 'f> {
 
 impl Through<'_, '_> {
     /// Reads the whole file. `close` ends a follower that has every record.
-    fn all<R: ReadAt, F: MakesRows>(
+    fn all<F: MakesRows>(
         &mut self,
-        opened: &Opened<R>,
+        opened: &Opened,
         follower: F,
         close: impl FnOnce(&mut F, Ticks, &dyn NameResolver) -> Results,
     ) -> Result<Results, ImportError> {
@@ -193,7 +184,7 @@ impl Through<'_, '_> {
     }
 
     /// Why no more rows are taken. Nothing of the run is kept.
-    fn failed<R: ReadAt>(&mut self, opened: &Opened<R>) -> ImportError {
+    fn failed(&mut self, opened: &Opened) -> ImportError {
         let manifest = self
             .facts
             .manifest(opened, &self.source, Results::default());
@@ -207,9 +198,9 @@ impl Through<'_, '_> {
     }
 
     /// Writes the manifest and closes the run.
-    fn close<R: ReadAt>(
+    fn close(
         mut self,
-        opened: &Opened<R>,
+        opened: &Opened,
         plan: &Plan,
         mut results: Results,
     ) -> Result<Imported, ImportError> {

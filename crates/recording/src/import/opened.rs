@@ -7,7 +7,7 @@ use jitterscope_model::{
 };
 use jitterscope_platform::{AccessError, HeldDir, is_full};
 use jitterscope_source::format::EventFormat;
-use jitterscope_source::perfdata::{self, PageStore, PerfDataError};
+use jitterscope_source::perfdata::{self, PerfDataError};
 use jitterscope_source::tracedat::{
     Buffer, CpuData, CpuPages, ReadAt, TraceDat, TraceDatError, least_memory,
 };
@@ -46,8 +46,8 @@ pub(super) struct Stream {
 }
 
 /// A file with its chosen pages.
-pub(super) struct Opened<R = File> {
-    pub(super) dat: TraceDat<R>,
+pub(super) struct Opened {
+    pub(super) dat: TraceDat,
     pub(super) clock: FileClock,
     pub(super) layout: PageLayout,
     pub(super) streams: Vec<Stream>,
@@ -115,7 +115,7 @@ impl Foreign {
         self,
         settings: &ImportSettings,
         stop: &AtomicBool,
-    ) -> Result<Opened<PageStore>, ImportError> {
+    ) -> Result<Opened, ImportError> {
         let dir = || settings.runs_dir.clone();
         let refused = |source| ImportError::Temporary { dir: dir(), source };
         let pages = unnamed(&settings.runs_dir).map_err(refused)?;
@@ -153,13 +153,13 @@ fn unnamed(runs: &Path) -> Result<File, AccessError> {
     Ok(file)
 }
 
-impl<R: ReadAt> Opened<R> {
+impl Opened {
     pub(super) fn of(
-        file: R,
+        file: File,
         name: String,
         changed_ns: u64,
         settings: &ImportSettings,
-    ) -> Result<Opened<R>, ImportError> {
+    ) -> Result<Opened, ImportError> {
         let dat = TraceDat::open(file).map_err(|source| match source {
             TraceDatError::Io(source) => ImportError::Read(source),
             source => ImportError::Format {
@@ -171,11 +171,11 @@ impl<R: ReadAt> Opened<R> {
     }
 
     fn of_dat(
-        dat: TraceDat<R>,
+        dat: TraceDat,
         name: String,
         changed_ns: u64,
         settings: &ImportSettings,
-    ) -> Result<Opened<R>, ImportError> {
+    ) -> Result<Opened, ImportError> {
         let file = recognised(&dat);
         let layout =
             PageLayout::parse(&dat.header_page).map_err(|source| ImportError::Described {
@@ -305,7 +305,7 @@ impl<R: ReadAt> Opened<R> {
     }
 }
 
-fn recognised<R>(dat: &TraceDat<R>) -> String {
+fn recognised(dat: &TraceDat) -> String {
     match &dat.options.program {
         Some(program) => format!(
             "a {} of version {}, written by {}",
@@ -331,10 +331,7 @@ pub(super) fn program_of(text: &str) -> String {
 }
 
 /// The buffers to read: their roles, and their numbers in the file.
-fn choose<R>(
-    dat: &TraceDat<R>,
-    wanted: Option<&str>,
-) -> Result<Vec<(TraceRole, usize)>, ImportError> {
+fn choose(dat: &TraceDat, wanted: Option<&str>) -> Result<Vec<(TraceRole, usize)>, ImportError> {
     let with_records = |buffer: &Buffer| !buffer.cpus.is_empty();
     let full: Vec<(usize, &Buffer)> = dat
         .buffers
@@ -392,8 +389,8 @@ fn choose<R>(
     }
 }
 
-fn clock<R>(
-    dat: &TraceDat<R>,
+fn clock(
+    dat: &TraceDat,
     of_buffer: Option<String>,
     tsc_hz: Option<u64>,
 ) -> Result<FileClock, ImportError> {

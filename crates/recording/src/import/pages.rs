@@ -8,7 +8,7 @@ use jitterscope_model::{
     CpuSet, DrainTurn, EventPrice, NameRead, RawPage, Record, Row, SetupStep, Sink, SinkError,
     Source, SourceTurn, Ticks,
 };
-use jitterscope_source::tracedat::{CpuPages, ReadAt};
+use jitterscope_source::tracedat::CpuPages;
 use jitterscope_source::{ContextError, DecodeCounts, Page, PageLayout, PageLoss, TraceContext};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -84,8 +84,8 @@ pub(super) struct Begun<'a> {
 }
 
 impl<'f> FilePages<'f> {
-    pub(super) fn new<R: ReadAt>(
-        opened: &'f Opened<R>,
+    pub(super) fn new(
+        opened: &'f Opened,
         begun: Begun<'_>,
     ) -> Result<FilePages<'f>, FilePagesError> {
         let Begun {

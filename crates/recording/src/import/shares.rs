@@ -7,10 +7,10 @@ use crate::feed::PageFeed;
 use jitterscope_analyze::is_named_like_kernel_thread;
 use jitterscope_attribute::Shares;
 use jitterscope_model::{
-    ChosenThread, Comm, CpuId, CpuSet, Record, ThreadRef, TickRate, Ticks, TraceRole, visible,
+    ChosenThread, Comm, CpuId, CpuSet, PutInOrder, Record, ThreadRef, TickRate, Ticks, TraceRole,
+    visible,
 };
 use jitterscope_source::TraceContext;
-use jitterscope_source::tracedat::ReadAt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,8 +30,8 @@ pub(super) struct FileShares {
 
 impl FileShares {
     /// Reads the records of these CPUs.
-    pub(super) fn read<R: ReadAt>(
-        opened: &Opened<R>,
+    pub(super) fn read(
+        opened: &Opened,
         context: &TraceContext,
         cpus: &CpuSet,
         most_pages: usize,
@@ -111,7 +111,7 @@ impl FileShares {
             }
         }
         let mut names: Vec<(Comm, Ticks)> = by_name.into_iter().collect();
-        names.sort_by_key(|(comm, ran)| (std::cmp::Reverse(*ran), *comm));
+        names.order_by_key(|(comm, ran)| (std::cmp::Reverse(*ran), *comm));
         names
             .into_iter()
             .take(OFFERED)
@@ -121,8 +121,8 @@ impl FileShares {
 }
 
 /// What the file offers as victims, in words.
-pub(super) fn offers<R: ReadAt>(
-    opened: &Opened<R>,
+pub(super) fn offers(
+    opened: &Opened,
     context: &TraceContext,
     stop: &AtomicBool,
 ) -> Result<(CpuSet, String), ImportError> {
@@ -141,7 +141,7 @@ fn is_kernels(comm: Comm) -> bool {
     is_named_like_kernel_thread(&comm.to_string())
 }
 
-pub(super) fn described<R: ReadAt>(opened: &Opened<R>, error: FilePagesError) -> ImportError {
+pub(super) fn described(opened: &Opened, error: FilePagesError) -> ImportError {
     match error {
         FilePagesError::Read(source) => ImportError::Read(source),
         FilePagesError::Taken(source) => ImportError::Rows(source),

@@ -7,14 +7,13 @@ use super::shares::described;
 use crate::feed::PageFeed;
 use jitterscope_model::{CpuSet, EventKind, Record, Ticks, TraceRole};
 use jitterscope_source::TraceContext;
-use jitterscope_source::tracedat::ReadAt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The CPUs whose switches the file has; `None` if these are all CPUs with records. An event is on or off for a whole
 /// buffer, so the buffer of the measured CPUs has the switches of each of its CPUs. The buffer of senders has them only
 /// if it came from an import that watched other CPUs.
-pub(super) fn switched<R: ReadAt>(
-    opened: &Opened<R>,
+pub(super) fn switched(
+    opened: &Opened,
     context: &TraceContext,
     stop: &AtomicBool,
 ) -> Result<Option<CpuSet>, ImportError> {

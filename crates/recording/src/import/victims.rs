@@ -16,7 +16,6 @@ use jitterscope_model::{
     Warning, visible,
 };
 use jitterscope_source::TraceContext;
-use jitterscope_source::tracedat::ReadAt;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -52,8 +51,8 @@ pub(super) struct Results {
 }
 
 /// Resolves the victim against the file.
-pub(super) fn plan<R: ReadAt>(
-    opened: &mut Opened<R>,
+pub(super) fn plan(
+    opened: &mut Opened,
     context: &TraceContext,
     settings: &ImportSettings,
     stop: &AtomicBool,
@@ -105,7 +104,7 @@ pub(super) fn plan<R: ReadAt>(
     }
 }
 
-fn following<R: ReadAt>(opened: &Opened<R>, settings: &ImportSettings) -> FollowerSettings {
+fn following(opened: &Opened, settings: &ImportSettings) -> FollowerSettings {
     let rate = opened.clock.rate;
     let names = match &settings.victim {
         Some(Victim::Named(name)) => vec![Comm::new(name)],
@@ -129,8 +128,8 @@ fn following<R: ReadAt>(opened: &Opened<R>, settings: &ImportSettings) -> Follow
     }
 }
 
-fn watching<R: ReadAt>(
-    opened: &Opened<R>,
+fn watching(
+    opened: &Opened,
     context: &TraceContext,
     settings: &ImportSettings,
     (cpus, owners): (&CpuSet, &Owners),
@@ -179,7 +178,7 @@ fn watching<R: ReadAt>(
 }
 
 /// A thread by its id, with the name that the file states.
-fn thread<R: ReadAt>(opened: &Opened<R>, tid: i32) -> ThreadRef {
+fn thread(opened: &Opened, tid: i32) -> ThreadRef {
     let named = opened.dat.threads.iter().find(|(of, _)| *of == tid);
     ThreadRef {
         tid,
@@ -245,7 +244,7 @@ impl Plan {
     }
 
     /// CPUs of which the file has other records, but no switches: where followed threads cannot be observed.
-    pub(super) fn unswitched<R: ReadAt>(&self, opened: &Opened<R>) -> CpuSet {
+    pub(super) fn unswitched(&self, opened: &Opened) -> CpuSet {
         let Plan::Threads { settings, .. } = self else {
             return CpuSet::new();
         };
@@ -355,9 +354,9 @@ impl Plan {
     }
 
     /// Checks that the file had what was asked for.
-    pub(super) fn check<R: ReadAt>(
+    pub(super) fn check(
         &self,
-        opened: &Opened<R>,
+        opened: &Opened,
         context: &TraceContext,
         results: &Results,
         source: &FilePages<'_>,

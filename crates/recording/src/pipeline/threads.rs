@@ -1,7 +1,7 @@
 //! The pipeline's threads, from start to join.
 
 use super::error::PipelineRecordError;
-use jitterscope_model::{Comm, CpuSet, PipelineRole, ThreadRef};
+use jitterscope_model::{Comm, CpuSet, PipelineRole, PutInOrder, ThreadRef};
 use jitterscope_platform::{ThreadUsage, confine_current_thread, current_tid};
 use jitterscope_probe::pipeline::{
     Body, ConsumerResult, Ended, PipelineControl, ProducerResult, ThreadResult,
@@ -139,7 +139,7 @@ impl Threads {
                 ThreadResult::Consumer(result) => consumers.push(result),
             }
         }
-        consumers.sort_by_key(|consumer| consumer.role);
+        consumers.order_by_key(|consumer| consumer.role);
         let producer = producer.ok_or(PipelineRecordError::Panicked(PipelineRole::Producer))?;
         Ok(Joined {
             producer,

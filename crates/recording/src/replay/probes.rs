@@ -5,8 +5,8 @@ use super::{EachStall, ReplayError, Replayed};
 use crate::gaps::{GapAttribution, hints_of};
 use jitterscope_attribute::{AttributorSettings, EdgeCosts};
 use jitterscope_model::{
-    Comm, CpuId, DrainTurn, Gap, RunManifest, Source, SourceTurn, Stall, StallId, ThreadRef,
-    WarmUpTurn,
+    Comm, CpuId, DrainTurn, Gap, PutInOrder, RunManifest, Source, SourceTurn, Stall, StallId,
+    ThreadRef, WarmUpTurn,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_store::RunReader;
@@ -104,7 +104,7 @@ pub(super) fn probes(
         }
         replayed.stalls += rows.len() as u64;
         // Stalls of missing turns arrive together with these.
-        rows.sort_by_key(|(stall, _)| stall.id);
+        rows.order_by_key(|(stall, _)| stall.id);
         for (stall, attribution) in rows {
             each(&stall, attribution);
         }

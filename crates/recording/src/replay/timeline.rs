@@ -4,8 +4,8 @@ use super::{ReplayError, context};
 use crate::kept_names::StoredNames;
 use jitterscope_attribute::{Senders, TimelineOf, timeline_rows, with_calls, with_instants};
 use jitterscope_model::{
-    AppMark, CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, RunManifest, Stall,
-    ThreadAccount, Ticks, TimelineItem, TimelineRow,
+    AppMark, CallRecord, CpuId, EventKind, KernelEvent, Nanos, PipelineRole, PutInOrder,
+    RunManifest, Stall, ThreadAccount, Ticks, TimelineItem, TimelineRow,
 };
 use jitterscope_source::{
     AskedDecoder, AskedRecord, CallDecoder, ContextError, Decoder, TraceContext,
@@ -61,7 +61,7 @@ fn timelines(
     let index = run.trace_index()?;
     let together = frames.manifest.rate.ticks(together);
     let mut order: Vec<usize> = (0..stalls.len()).collect();
-    order.sort_by_key(|at| stalls[*at].start);
+    order.order_by_key(|at| stalls[*at].start);
     let mut found = Vec::new();
     let mut left = order.as_slice();
     while let Some(first) = left.first() {
@@ -85,7 +85,7 @@ fn timelines(
         }
         left = &left[group..];
     }
-    found.sort_by_key(|(at, _)| *at);
+    found.order_by_key(|(at, _)| *at);
     Ok(found)
 }
 

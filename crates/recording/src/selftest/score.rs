@@ -3,8 +3,8 @@
 use super::report::{Instead, SelftestRow, WrongVerdict};
 use jitterscope_inject::{Expectation, ExpectedSender, Header, Injection};
 use jitterscope_model::{
-    Attribution, Culprit, CulpritKind, ExecutionContext, Nanos, Part, Sender, Stall, TickRate,
-    Ticks, Verdict,
+    Attribution, Culprit, CulpritKind, ExecutionContext, Nanos, Part, PutInOrder, Sender, Stall,
+    TickRate, Ticks, Verdict,
 };
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
     let header = episode.header;
     let victims = VictimStalls::new(episode);
     let mut injections = episode.injections.to_vec();
-    injections.sort_by_key(|injection| (injection.start_ticks, injection.end_ticks));
+    injections.order_by_key(|injection| (injection.start_ticks, injection.end_ticks));
     let half = episode.rate.ticks(Nanos(header.settings.period.0 / 2));
 
     let mut row = SelftestRow::of(header.kind);
@@ -72,7 +72,7 @@ pub fn score(episode: &Episode<'_>) -> SelftestRow {
         .into_iter()
         .map(|(instead, count)| WrongVerdict { instead, count })
         .collect();
-    row.wrong.sort_by(|a, b| {
+    row.wrong.order_by(|a, b| {
         b.count
             .cmp(&a.count)
             .then_with(|| a.instead.cmp(&b.instead))
@@ -214,7 +214,7 @@ impl<'a> VictimStalls<'a> {
                 parts: parts.get(&stall.id).copied().unwrap_or_default(),
             })
             .collect();
-        stalls.sort_by_key(|stall| (stall.start, stall.end));
+        stalls.order_by_key(|stall| (stall.start, stall.end));
         let latest_end = stalls
             .iter()
             .scan(Ticks(0), |latest, stall| {

@@ -3,7 +3,7 @@
 //! Both are polled between two turns of the drain and never waited for, so no client holds up the measurement. A client
 //! writes a line and, on the socket for persons, reads a line of JSON.
 
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, PutInOrder};
 use jitterscope_platform::{
     AccessError, HeldDir, Machine, TrustError, effective_user, own_run_folder,
 };
@@ -292,7 +292,7 @@ pub fn running(machine: &Machine) -> Result<Vec<PathBuf>, SocketError> {
             Err(_) => {}
         }
     }
-    found.sort();
+    found.put_in_order();
     Ok(found)
 }
 

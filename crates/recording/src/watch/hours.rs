@@ -1,6 +1,8 @@
 //! Hourly sums of a watch: who took how much, for longer than the history lasts.
 
-use jitterscope_model::{Attribution, Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
+use jitterscope_model::{
+    Attribution, Delivery, PutInOrder, Row, RunFacts, RunManifest, Sink, SinkError,
+};
 use jitterscope_platform::HeldDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,7 +103,7 @@ impl Hour {
         };
         let mut culprits: Vec<HourCulprit> = self.culprits.iter().flat_map(named).collect();
         // The rows of the others come after all names.
-        culprits.sort_by_key(|of| (of.name == OTHERS, std::cmp::Reverse(of.time_ns)));
+        culprits.order_by_key(|of| (of.name == OTHERS, std::cmp::Reverse(of.time_ns)));
         let mut others: BTreeMap<String, u64> = BTreeMap::new();
         for (at, of) in culprits.iter().enumerate() {
             if at >= MOST_CULPRITS || of.name == OTHERS {
@@ -279,7 +281,7 @@ fn names(folder: &HeldDir) -> Vec<String> {
         .filter_map(|entry| entry.name.into_string().ok())
         .filter(|name| !name.starts_with('.') && name.ends_with(".json"))
         .collect();
-    names.sort();
+    names.put_in_order();
     names
 }
 

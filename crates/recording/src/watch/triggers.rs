@@ -1,7 +1,7 @@
 //! Which moments are saved: pure decisions on requests and times.
 
 use super::settings::WatchSettings;
-use jitterscope_model::{AskedBy, Nanos, SavedMoment, TickRate, Ticks};
+use jitterscope_model::{AskedBy, Nanos, PutInOrder, SavedMoment, TickRate, Ticks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -109,7 +109,7 @@ impl Triggers {
     /// Counts saves of an earlier watch of the same CPUs: how long ago each was.
     pub(super) fn remember(&mut self, now: Ticks, ago: &[Ticks]) {
         let mut ago = ago.to_vec();
-        ago.sort_unstable_by(|a, b| b.cmp(a));
+        ago.order_by(|a, b| b.cmp(a));
         for ago in ago.into_iter().filter(|ago| *ago < self.limits.day) {
             self.leave.push_back(now + (self.limits.day - ago));
             if ago < self.limits.apart {

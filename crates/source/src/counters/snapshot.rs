@@ -1,7 +1,7 @@
 //! All counters at one moment, and their increases between two.
 
 use super::{CounterRow, CounterSource, parse_schedstat, parse_stat, parse_table};
-use jitterscope_model::{CpuId, CpuSet, Name};
+use jitterscope_model::{CpuId, CpuSet, Name, PutInOrder};
 use jitterscope_platform::Machine;
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ impl Snapshot {
             }
         }
         // A stable sort: within a CPU the order of the map remains.
-        deltas.sort_by_key(|delta| delta.cpu);
+        deltas.order_by_key(|delta| delta.cpu);
         deltas
     }
 }

@@ -9,7 +9,7 @@ mod length;
 mod log;
 mod when;
 
-use jitterscope_model::{AppMark, MarkForm, MarkLog, Nanos};
+use jitterscope_model::{AppMark, MarkForm, MarkLog, Nanos, PutInOrder};
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use when::When;
@@ -162,7 +162,7 @@ pub fn read_marks(
     if found.marks.len() > MarkLog::MOST {
         shorten(&mut found);
     }
-    found.marks.sort_by_key(|mark| mark.start_realtime_ns);
+    found.marks.order_by_key(|mark| mark.start_realtime_ns);
     Ok(found)
 }
 
@@ -195,7 +195,7 @@ fn take(
 fn shorten(found: &mut MarkLog) {
     found
         .marks
-        .sort_by_key(|mark| std::cmp::Reverse(mark.length_ns));
+        .order_by_key(|mark| std::cmp::Reverse(mark.length_ns));
     found.beyond += (found.marks.len() - MarkLog::MOST) as u64;
     found.marks.truncate(MarkLog::MOST);
 }

@@ -131,7 +131,7 @@ impl Header {
         buffer: Buffer,
         named: BTreeMap<i32, Comm>,
         lost: u64,
-    ) -> TraceDat<PageStore> {
+    ) -> TraceDat {
         let mut options = self.options;
         options.overrun = lost;
         // A name that a record states is newer than those of the end.

@@ -16,7 +16,7 @@ mod sample;
 mod sorted;
 
 pub use error::PerfDataError;
-pub use pages::PageStore;
+use pages::PageStore;
 
 use crate::ring::PageLayout;
 use crate::tracedat::{ReadAt, TraceDat};
@@ -38,7 +38,7 @@ const MOST_THREADS: usize = 1 << 16;
 /// What a file holds.
 pub struct PerfData {
     /// Its pages, with what it says of them.
-    pub dat: TraceDat<PageStore>,
+    pub dat: TraceDat,
     /// Whether its records end before its header says so.
     pub cut: bool,
     /// Records that are later in the file than they may be; each has the time of the one before it.

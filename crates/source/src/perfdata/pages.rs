@@ -4,7 +4,7 @@ use super::error::PerfDataError;
 use super::sorted::What;
 use crate::ring::{PageLayout, PageWriter};
 use crate::tracedat::{Buffer, CpuData, ReadAt};
-use jitterscope_model::{CpuId, Ticks};
+use jitterscope_model::{CpuId, PutInOrder, Ticks};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ const SPARE: u64 = 64 << 20;
 const RANGE_BITS: u32 = 48;
 
 /// The pages of the CPUs, one after another as they were filled.
-pub struct PageStore {
+pub(super) struct PageStore {
     file: File,
     layout: PageLayout,
     page_size: usize,
@@ -167,7 +167,7 @@ impl PageStore {
         };
         let mut cpus: Vec<CpuData> = self.cpus.iter().enumerate().map(data).collect();
         cpus.retain(|data| data.size > 0);
-        cpus.sort_by_key(|data| data.cpu);
+        cpus.order_by_key(|data| data.cpu);
         Ok(Buffer::of_pages(self.page_size as u32, cpus))
     }
 }

@@ -37,8 +37,8 @@ use sections::Section;
 use std::io;
 
 /// An open file, with what it says of its pages.
-pub struct TraceDat<R> {
-    file: R,
+pub struct TraceDat {
+    file: Box<dyn ReadAt>,
     /// The format of the file, as [`Imported`] names it.
     pub format: &'static str,
     /// The version of that format.
@@ -57,17 +57,18 @@ pub struct TraceDat<R> {
     pub buffers: Vec<Buffer>,
 }
 
-impl<R: ReadAt> TraceDat<R> {
+impl TraceDat {
     /// Reads the descriptions.
     ///
     /// # Errors
     /// It is not a `trace.dat` that we read, or its descriptions are cut off or damaged.
-    pub fn open(file: R) -> Result<TraceDat<R>, TraceDatError> {
-        let mut from = Cursor::new(&file, 0, "beginning")?;
+    pub fn open(file: impl ReadAt + 'static) -> Result<TraceDat, TraceDatError> {
+        let file: Box<dyn ReadAt> = Box::new(file);
+        let mut from = Cursor::new(&*file, 0, "beginning")?;
         let initial = Initial::read(&mut from)?;
         let described = match initial.version {
-            6 => of_version_6(&file, from, &initial)?,
-            _ => of_version_7(&file, from, &initial)?,
+            6 => of_version_6(&*file, from, &initial)?,
+            _ => of_version_7(&*file, from, &initial)?,
         };
         let Described {
             header_page,
@@ -96,13 +97,13 @@ impl<R: ReadAt> TraceDat<R> {
 
     /// Pages made of the records of a `perf.data`, which `file` holds uncompressed, and what that says of them.
     pub(crate) fn of_pages(
-        file: R,
+        file: impl ReadAt + 'static,
         tracing: Tracing,
         options: Options,
         buffer: Buffer,
-    ) -> TraceDat<R> {
+    ) -> TraceDat {
         TraceDat {
-            file,
+            file: Box::new(file),
             format: Imported::PERF_DATA,
             version: 2,
             compression: Compression::None,
@@ -120,13 +121,13 @@ impl<R: ReadAt> TraceDat<R> {
     /// # Errors
     /// The file cannot be read.
     pub fn last_page(&self, buffer: &Buffer, cpu: &CpuData) -> io::Result<Option<Vec<u8>>> {
-        pages::last(&self.file, buffer, cpu, self.compression)
+        pages::last(&*self.file, buffer, cpu, self.compression)
     }
 
     /// The pages of a CPU, from the first one. `memory`: what it may hold at a time, bytes.
     #[must_use]
     pub fn pages(&self, buffer: &Buffer, cpu: &CpuData, memory: usize) -> CpuPages<'_> {
-        CpuPages::new(&self.file, buffer, cpu, self.compression, memory)
+        CpuPages::new(&*self.file, buffer, cpu, self.compression, memory)
     }
 }
 

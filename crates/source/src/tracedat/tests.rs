@@ -183,7 +183,7 @@ fn every_form(cpus: &[Vec<Vec<u8>>]) -> [Vec<u8>; 3] {
 }
 
 /// The base times of the pages of each CPU, and whether some are missing.
-fn bases(dat: &TraceDat<Vec<u8>>) -> Vec<(Vec<u64>, bool)> {
+fn bases(dat: &TraceDat) -> Vec<(Vec<u64>, bool)> {
     let buffer = &dat.buffers[0];
     let of_cpu = |data: &CpuData| {
         let mut pages = dat.pages(buffer, data, 3 * PAGE);

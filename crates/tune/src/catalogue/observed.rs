@@ -7,7 +7,7 @@ use crate::knob::{Look, Spot};
 use crate::knob_reason::KnobReason;
 use crate::threads;
 use crate::wanted::Wanted;
-use jitterscope_model::{CpuId, CpuSet};
+use jitterscope_model::{CpuId, CpuSet, PutInOrder};
 use jitterscope_platform::{Machine, TaskStat};
 
 /// Maximum exit latency of an acceptable idle state, microseconds.
@@ -97,7 +97,7 @@ fn running(machine: &Machine, names: &[&str]) -> Vec<Program> {
         .filter(|(_, comm)| names.iter().any(|name| glob::matches(name, comm)))
         .map(|(pid, comm)| Program { comm, pid })
         .collect();
-    found.sort();
+    found.put_in_order();
     found
 }
 

@@ -8,12 +8,13 @@ use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use crate::number::count;
 use jitterscope_analyze::picture::{Curve, CurveOf};
+use jitterscope_model::PutInOrder;
 
 const PANEL: f64 = 240.0;
 pub(super) fn draw(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let mut curves: Vec<&Curve> = of_messages(run).collect();
     // The quantity of the headline comes first.
-    curves.sort_by_key(|curve| match curve.of {
+    curves.order_by_key(|curve| match curve.of {
         CurveOf::FromIntended(_) => 0,
         CurveOf::Inter(_) => 2,
         _ => 1,

@@ -8,6 +8,7 @@ use super::theme::SERIES;
 use super::{ChartError, ChartKind, words};
 use crate::drawn::Drawn;
 use jitterscope_analyze::picture::DrawnStall;
+use jitterscope_model::PutInOrder;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
@@ -147,7 +148,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
     let mut lanes: Vec<usize> = (0..longest.len())
         .filter(|lane| longest[*lane] > 0)
         .collect();
-    lanes.sort_by_key(|lane| std::cmp::Reverse(longest[*lane]));
+    lanes.order_by_key(|lane| std::cmp::Reverse(longest[*lane]));
     let hidden = lanes.len().saturating_sub(PANELS);
     lanes.truncate(PANELS);
     lanes.sort_unstable();
@@ -218,7 +219,7 @@ pub(super) fn series(run: &Drawn, shared: &Shared) -> Result<Svg, ChartError> {
         // A mark also shows the series of a stick; within a group of close sticks, the highest has it.
         let mut tops: BTreeMap<(usize, i32), [f64; 2]> = BTreeMap::new();
         let mut sticks: Vec<_> = sticks.into_iter().collect();
-        sticks.sort_by_key(|(column, _)| *column);
+        sticks.order_by_key(|(column, _)| *column);
         for (_, stall) in sticks {
             let x = area.x(x_scale.share(stall.start.as_secs_f64()));
             let y = area.y(y_scale.share(stall.length.0 as f64));

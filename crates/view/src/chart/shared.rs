@@ -8,7 +8,7 @@ use crate::drawn::Drawn;
 use crate::style::fit;
 use crate::words::{detail, kind_and_name};
 use jitterscope_analyze::picture::{Curve, CurveOf, DrawnCulprit, DrawnStall, OffsetMap};
-use jitterscope_model::{CulpritKey, KeyLevel, Nanos, Subject};
+use jitterscope_model::{CulpritKey, KeyLevel, Nanos, PutInOrder, Subject};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -202,7 +202,7 @@ impl Shown {
             }
         }
         let mut ranked: Vec<_> = sums.into_iter().filter(|(_, (_, sum))| *sum > 0).collect();
-        ranked.sort_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+        ranked.order_by(|(a, (_, of_a)), (b, (_, of_b))| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         let own = if ranked.len() <= SERIES {
             ranked.len()
         } else {

@@ -2,7 +2,7 @@
 
 use super::{Expected, is_known, words};
 use jitterscope_analyze::{MachineFact, MachineValue};
-use jitterscope_model::{DifferenceClass, SCHEMA_VERSION};
+use jitterscope_model::{DifferenceClass, PutInOrder, SCHEMA_VERSION};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ impl Expected {
             });
         }
         let rank = |of: &Deviation| (of.state, of.class, of.line);
-        deviations.sort_by_key(rank);
+        deviations.order_by_key(rank);
         let incomparable = Some(DifferenceClass::Incomparable);
         Checked {
             schema_version: SCHEMA_VERSION,

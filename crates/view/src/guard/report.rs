@@ -5,6 +5,7 @@ use crate::number::percent_cell;
 use crate::report::{Cell, Column, Report, Row, Table};
 use crate::style::{Style, Tone, fit};
 use jitterscope_analyze::guard::{Contamination, Iteration, Series};
+use jitterscope_model::PutInOrder;
 
 /// The text of a series on one screen, or on as many lines as it takes if `full`. `program`: the program's command line
 /// that finds the runs.
@@ -114,7 +115,7 @@ fn by_weight(series: &Series) -> Vec<usize> {
         };
         (kind, -of.stolen.share())
     };
-    numbers.sort_by(|a, b| {
+    numbers.order_by(|a, b| {
         let (a, b) = (weight(a), weight(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });

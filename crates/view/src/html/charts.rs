@@ -6,7 +6,7 @@ use crate::drawn::Drawn;
 use crate::number::{count, moment, percent};
 use crate::report::{Cell, Column, Links, Row, Table};
 use jitterscope_analyze::picture::{Curve, DrawnCulprit};
-use jitterscope_model::Nanos;
+use jitterscope_model::{Nanos, PutInOrder};
 use std::collections::BTreeMap;
 
 /// The percentiles in the table.
@@ -178,7 +178,7 @@ pub(super) fn offsets(body: &mut Markup, run: &Drawn) {
             |row: usize| (0..map.columns).map(move |column| map.counts[column * map.rows + row]);
         let mut rows: Vec<(u64, usize)> =
             (0..map.rows).map(|row| (of_row(row).sum(), row)).collect();
-        rows.sort_by_key(|(n, row)| (std::cmp::Reverse(*n), *row));
+        rows.order_by_key(|(n, row)| (std::cmp::Reverse(*n), *row));
         let step = map.unit.0 / map.rows as u64;
         let row = |(n, row): &(u64, usize)| {
             let columns = of_row(*row).filter(|n| *n > 0).count();

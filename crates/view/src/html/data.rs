@@ -17,7 +17,7 @@ use crate::timeline::{Noun, StallKind};
 use crate::words;
 use jitterscope_analyze::WorstStall;
 use jitterscope_analyze::picture::{DrawnPart, DrawnStall, Lane, OffsetMap, PartSort, summary_row};
-use jitterscope_model::{Part, Subject, TimelineRow};
+use jitterscope_model::{Part, PutInOrder, Subject, TimelineRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -199,7 +199,7 @@ fn plain(run: &Drawn, served: bool) -> Vec<u8> {
     columns.plain("parts", stalls().map(|stall| stall.parts.len() as u64));
     columns.plain("sort", parts().map(|part| part.sort as u64));
     let mut grouped: Vec<&DrawnPart> = parts().collect();
-    grouped.sort_by_key(|part| picture.sorts[part.sort].culprit);
+    grouped.order_by_key(|part| picture.sorts[part.sort].culprit);
     columns.plain("net", grouped.iter().map(|part| part.net.0));
     columns.plain(
         "around",

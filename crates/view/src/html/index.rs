@@ -4,7 +4,7 @@ use super::markup::Markup;
 use super::{label, policy};
 use crate::number::{percent, span, utc};
 use crate::style::tame;
-use jitterscope_model::RunHead;
+use jitterscope_model::{PutInOrder, RunHead};
 
 /// The list, newest first. `wanted` is the search text and `chosen` the ids of A and B, as in the address. A chosen run
 /// stays in the list, whatever the search.
@@ -30,7 +30,7 @@ pub fn render(
         .iter()
         .filter(|run| found(run) || is_chosen(run))
         .collect();
-    listed.sort_by_key(|run| (found(run), std::cmp::Reverse(run.started_realtime_ns)));
+    listed.order_by_key(|run| (found(run), std::cmp::Reverse(run.started_realtime_ns)));
     let any = listed.iter().any(found);
     if !any {
         body.note(if runs.is_empty() {

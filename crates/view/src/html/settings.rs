@@ -5,7 +5,7 @@ use crate::lines::counted;
 use crate::report::{Column, Links, Row, Table};
 use crate::tuning::won;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{KnobFinding, KnobVerdict, Nanos};
+use jitterscope_model::{KnobFinding, KnobVerdict, Nanos, PutInOrder};
 use jitterscope_tune::{Effect, Win};
 use std::cmp::Reverse;
 
@@ -87,7 +87,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary, settings: &[Settin
 
 /// The wrong settings, those first whose change would win most.
 fn table(mut wrong: Vec<&Setting>) -> Table {
-    wrong.sort_by_key(|setting| match &setting.gain {
+    wrong.order_by_key(|setting| match &setting.gain {
         Gain::Of(win) => (
             win.effect == Effect::Perhaps,
             Reverse(win.total_ns),

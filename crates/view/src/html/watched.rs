@@ -7,7 +7,7 @@ use crate::report::Links;
 use crate::style::Style;
 use crate::text::{Page, passive};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{Nanos, PassiveCpu};
+use jitterscope_model::{Nanos, PassiveCpu, PutInOrder};
 use std::cmp::Reverse;
 
 /// The number of CPUs in the chart.
@@ -31,7 +31,7 @@ pub(super) fn render(body: &mut Markup, summary: &RunSummary) {
     }
     body.section("watched", "Owners, and who ran instead");
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
-    cpus.sort_by_key(|cpu| (Reverse(cpu.stolen_ns()), cpu.cpu));
+    cpus.order_by_key(|cpu| (Reverse(cpu.stolen_ns()), cpu.cpu));
     let bars = cpus.iter().take(FEW).map(|cpu| Whole {
         name: format!("CPU {}", cpu.cpu),
         shares: SORTS.iter().map(|(_, of)| share(of(cpu), cpu)).collect(),

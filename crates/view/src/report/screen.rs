@@ -2,6 +2,7 @@
 
 use super::{Block, Report, Row};
 use crate::style::Style;
+use jitterscope_model::PutInOrder;
 
 /// The fewest rows of a table on a screen.
 const ROWS: usize = 2;
@@ -40,7 +41,7 @@ impl Report {
         };
         let spare = shown(rows).saturating_sub(ROWS);
         let mut least: Vec<&mut Row> = rows.iter_mut().filter(|row| !row.aside).collect();
-        least.sort_by_key(|row| std::cmp::Reverse(row.rank));
+        least.order_by_key(|row| std::cmp::Reverse(row.rank));
         for row in least.into_iter().take(lines.min(spare)) {
             row.aside = true;
         }

@@ -6,7 +6,7 @@ use crate::number::{count, percent, rate, span};
 use crate::report::{Cell, Column, Row, Table};
 use crate::style::Tone;
 use jitterscope_analyze::{CpuSummary, RunSummary, TotalSummary};
-use jitterscope_model::CpuId;
+use jitterscope_model::{CpuId, PutInOrder};
 
 /// From this many CPUs on, the worst are ranked in rows.
 const RANKED_FROM: usize = 8;
@@ -25,7 +25,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
         return;
     }
     if all >= RANKED_FROM {
-        cpus.sort_by(|a, b| {
+        cpus.order_by(|a, b| {
             b.stolen_fraction
                 .total_cmp(&a.stolen_fraction)
                 .then(a.cpu.cmp(&b.cpu))
@@ -50,7 +50,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     };
     page.heading("CPU BY CPU", &remark);
     let mut columns: Vec<OfCpu> = cpus[..shown].iter().map(|cpu| OfCpu::of(cpu)).collect();
-    columns.sort_by_key(|column| column.cpu);
+    columns.order_by_key(|column| column.cpu);
     // The total fits in if the CPUs need no separate block.
     if all < RANKED_FROM {
         columns.push(OfCpu::total(&summary.probe.total));

@@ -7,7 +7,7 @@ use crate::style::{Tone, tame};
 use crate::timeline::StallKind;
 use crate::words;
 use jitterscope_analyze::{AttributionSummary, CulpritRow, RunSummary, SenderRow};
-use jitterscope_model::{ExecutionContext, Nanos};
+use jitterscope_model::{ExecutionContext, Nanos, PutInOrder};
 use std::cmp::Reverse;
 
 /// The number of culprits, and of unexplained classes, in short views.
@@ -82,7 +82,7 @@ fn table(summary: &RunSummary, rows: Vec<Row>) -> Table {
 fn by_time<'r>(rows: impl IntoIterator<Item = &'r CulpritRow>) -> Vec<&'r CulpritRow> {
     let mut all: Vec<&CulpritRow> = rows.into_iter().collect();
     all.retain(|row| row.total_ns > Nanos::ZERO);
-    all.sort_by_key(|row| Reverse(row.total_ns));
+    all.order_by_key(|row| Reverse(row.total_ns));
     all
 }
 

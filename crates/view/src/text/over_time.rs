@@ -4,7 +4,7 @@ use super::Page;
 use crate::number::percent;
 use crate::style::Tone;
 use jitterscope_analyze::{CpuHistory, RunSummary};
-use jitterscope_model::{CpuId, Nanos};
+use jitterscope_model::{CpuId, Nanos, PutInOrder};
 
 /// With more CPUs than this only those with the worst steps are shown.
 const MANY: usize = 8;
@@ -21,9 +21,9 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
     let all = cpus.len();
     if all > MANY {
         let burst = |of: &CpuHistory| of.stolen_ns.iter().max().copied();
-        cpus.sort_by(|a, b| burst(b).cmp(&burst(a)).then(a.cpu.cmp(&b.cpu)));
+        cpus.order_by(|a, b| burst(b).cmp(&burst(a)).then(a.cpu.cmp(&b.cpu)));
         cpus.truncate(WORST);
-        cpus.sort_by_key(|of| of.cpu);
+        cpus.order_by_key(|of| of.cpu);
     }
     let step = format!("{} a step", history.step_ns);
     let remark = match all - cpus.len() {

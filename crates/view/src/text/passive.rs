@@ -6,7 +6,7 @@ use crate::number::{count, percent, percent_cell, span};
 use crate::report::{Cell, Column, Row, Table};
 use crate::style::{Tone, tame};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{BelongingThread, CpuSet, Nanos, PassiveCpu};
+use jitterscope_model::{BelongingThread, CpuSet, Nanos, PassiveCpu, PutInOrder};
 
 /// The number of CPUs in the table; JSON has all.
 const ROWS: usize = 24;
@@ -27,7 +27,7 @@ pub(super) fn render(page: &mut Page, summary: &RunSummary) {
 /// The table of all CPUs by loss, then individual CPUs.
 pub(crate) fn cpus(page: &mut Page, summary: &RunSummary) {
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
-    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
+    cpus.order_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
     if cpus.len() > 1 {
         page.heading("CPU BY CPU", "shares of the time that each was watched");
         page.table(table(&cpus, ROWS));

@@ -2,7 +2,7 @@
 
 use crate::number::{count, percent};
 use jitterscope_analyze::{Price, Taken};
-use jitterscope_model::{EventClass, GraphPrice, Nanos, RecordCost, StackPrice};
+use jitterscope_model::{EventClass, GraphPrice, Nanos, PutInOrder, RecordCost, StackPrice};
 
 /// The number of named event classes.
 const REPORTED: usize = 3;
@@ -86,7 +86,7 @@ fn of_graph(graph: &GraphPrice) -> String {
 fn classes(price: &Price, all: u64) -> String {
     let mut largest: Vec<(&EventClass, u64)> =
         price.events.iter().map(|(class, n)| (class, *n)).collect();
-    largest.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    largest.order_by_key(|(_, n)| std::cmp::Reverse(*n));
     let of = |n: u64| percent(n as f64 / all as f64);
     let named = largest
         .iter()

@@ -6,7 +6,9 @@ use crate::report::{Cell, Column, Row, Table};
 use crate::style::{Tone, tame};
 use crate::words;
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{BlockedOn, CpuSet, CpuShare, Nanos, NoReason, RanInstead, ThreadAccount};
+use jitterscope_model::{
+    BlockedOn, CpuSet, CpuShare, Nanos, NoReason, PutInOrder, RanInstead, ThreadAccount,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -139,7 +141,7 @@ fn slept(threads: &[ThreadAccount]) -> Option<String> {
     }
     let all: Nanos = sums.values().copied().sum();
     let mut sums: Vec<(String, Nanos)> = sums.into_iter().collect();
-    sums.sort_by_key(|(name, time)| (Reverse(*time), name.clone()));
+    sums.order_by_key(|(name, time)| (Reverse(*time), name.clone()));
     let named = sums.iter().take(NAMED).map(|(name, time)| {
         let share = percent(time.0 as f64 / all.0.max(1) as f64);
         format!("{name} {time} ({share})")
@@ -168,7 +170,7 @@ pub(crate) fn lost(thread: &ThreadAccount) -> Nanos {
 /// All threads, by lost time.
 pub(crate) fn by_loss(summary: &RunSummary) -> Vec<&ThreadAccount> {
     let mut threads: Vec<&ThreadAccount> = summary.threads.iter().collect();
-    threads.sort_by_key(|thread| (Reverse(lost(thread)), thread.tid));
+    threads.order_by_key(|thread| (Reverse(lost(thread)), thread.tid));
     threads
 }
 

@@ -7,7 +7,7 @@ use crate::sources::source_words;
 use crate::style::Tone;
 use crate::warnings;
 use jitterscope_analyze::{RunSummary, SourceWords};
-use jitterscope_model::{CounterTotal, Nanos, SourceStatus, Warning};
+use jitterscope_model::{CounterTotal, Nanos, PutInOrder, SourceStatus, Warning};
 
 const SHOWN: usize = 10;
 
@@ -87,7 +87,7 @@ fn counters(page: &mut Page, summary: &RunSummary) {
     if counters.is_empty() {
         return;
     }
-    counters.sort_by(|a, b| {
+    counters.order_by(|a, b| {
         let of = |c: &CounterTotal| c.correlation.unwrap_or(-2.0);
         of(b)
             .total_cmp(&of(a))

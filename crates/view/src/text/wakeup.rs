@@ -9,7 +9,7 @@ use crate::words;
 use jitterscope_analyze::{
     FineNanos, IdleControl, Lateness, Percentiles, PhaseRow, RunSummary, WakeupCpu, WakeupSummary,
 };
-use jitterscope_model::{CpuSet, Nanos, Phase};
+use jitterscope_model::{CpuSet, Nanos, Phase, PutInOrder};
 use std::cmp::Reverse;
 
 /// The number of CPUs shown of many.
@@ -201,7 +201,7 @@ pub(crate) fn cpus(summary: &RunSummary, wakeup: &WakeupSummary, few: usize) -> 
         false => all,
     };
     // The control first: the reader compares the others with it.
-    cpus.sort_by_key(|cpu| {
+    cpus.order_by_key(|cpu| {
         let worst = (all > FEW_CPUS).then_some(Reverse(cpu.lateness.max_ns));
         (!cpu.idle_control, worst, cpu.cpu)
     });

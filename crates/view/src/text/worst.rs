@@ -7,7 +7,9 @@ use crate::style::Tone;
 use crate::timeline::StallKind;
 use crate::words;
 use jitterscope_analyze::{RunSummary, Simultaneous, WorstStall};
-use jitterscope_model::{CpuSet, CulpritSums, KeyLevel, Nanos, Phase, ProbeKind, SumRow};
+use jitterscope_model::{
+    CpuSet, CulpritSums, KeyLevel, Nanos, Phase, ProbeKind, PutInOrder, SumRow,
+};
 
 /// The largest width of a list of CPUs beside the parts of a stall; more CPUs are counted.
 const LIST: usize = 9;
@@ -131,7 +133,7 @@ fn parts(stall: &WorstStall, messages: bool) -> Vec<Part> {
         *sums.of(part.phase.clone(), &part.culprit.subject) += part.net;
     }
     let mut parts = sums.into_rows();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.value));
+    parts.order_by_key(|part| std::cmp::Reverse(part.value));
     let part = |of: SumRow<Option<Phase>, Nanos>| {
         let share = percent_cell(of.value.0 as f64 / stall.duration_ns.0.max(1) as f64);
         // Rounded down, so that only all of a stall is 100 %.

@@ -1,7 +1,7 @@
 //! Merges repetitions in a timeline into one line with a count.
 
 use crate::words;
-use jitterscope_model::{CpuId, Nanos, TimelineItem, TimelineRow};
+use jitterscope_model::{CpuId, Nanos, PutInOrder, TimelineItem, TimelineRow};
 use std::collections::BTreeMap;
 
 /// Fewer repetitions than this are all shown.
@@ -200,7 +200,7 @@ fn together<'a>(groups: &[&[TimelineRow]], shapes: &[Vec<(usize, String)>]) -> L
         .into_iter()
         .map(|(what, (time, times))| (what.to_owned(), time, times))
         .collect();
-    most.sort_by_key(|(_, time, times)| std::cmp::Reverse((*time, *times)));
+    most.order_by_key(|(_, time, times)| std::cmp::Reverse((*time, *times)));
     most.truncate(NAMED);
     Line::Short {
         rows: groups.iter().map(|group| group.len()).sum(),

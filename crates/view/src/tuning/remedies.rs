@@ -5,7 +5,7 @@ use crate::lines::{Lines, cpus_text};
 use crate::number::{percent, percent_cell};
 use crate::style::Style;
 use crate::text::Step;
-use jitterscope_model::{CpuSet, CulpritKind};
+use jitterscope_model::{CpuSet, CulpritKind, PutInOrder};
 use jitterscope_tune::{
     Audit, Effect, Helps, How, PinnedProgram, Plan, REBOOT_FROM, Remedy, SkipReason, Win, catalogue,
 };
@@ -239,7 +239,7 @@ pub fn first_step(
 fn changes(plan: &Plan) -> usize {
     let mut knobs = skipped(plan, |why| matches!(why, SkipReason::NeedsReboot { .. }));
     knobs.extend(plan.changes.iter().map(|change| change.knob));
-    knobs.sort_unstable();
+    knobs.put_in_order();
     knobs.dedup();
     knobs.len()
 }

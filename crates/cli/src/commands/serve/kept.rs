@@ -1,5 +1,6 @@
 //! A cache of recent pages: a page of a large run takes a second or more of a CPU, and going back should not.
 
+use jitterscope_model::PutInOrder;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ impl Folder {
             let facts = entry.metadata().ok()?;
             files.push((entry.path(), facts.len(), facts.modified().ok()?));
         }
-        files.sort();
+        files.put_in_order();
         Some(Folder {
             path: path.to_path_buf(),
             files,

@@ -282,6 +282,7 @@ impl Server {
         let config = config.tls_config(
             ureq::tls::TlsConfig::builder()
                 .root_certs(ureq::tls::RootCerts::PlatformVerifier)
+                .unversioned_rustls_crypto_provider(rustls::crypto::ring::default_provider().into())
                 .build(),
         );
         let mut config = config;

@@ -5,7 +5,7 @@ use crate::number::percent;
 use crate::style::{Tone, tame};
 use crate::text::{Page, passive};
 use jitterscope_analyze::RunSummary;
-use jitterscope_model::{Nanos, PassiveCpu};
+use jitterscope_model::{Nanos, PassiveCpu, PutInOrder};
 
 /// `rows`: the largest number of individual CPUs.
 pub(super) fn render<'a>(
@@ -16,7 +16,7 @@ pub(super) fn render<'a>(
     passive::stolen(page, summary);
     super::longest(page, summary);
     let mut cpus: Vec<&PassiveCpu> = summary.passive.iter().collect();
-    cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
+    cpus.order_by_key(|cpu| (std::cmp::Reverse(cpu.stolen_ns()), cpu.cpu));
     let sum = |of: fn(&PassiveCpu) -> Nanos| cpus.iter().map(|cpu| of(cpu)).sum::<Nanos>();
     let (unknown, watched) = (sum(|cpu| cpu.unknown_ns), sum(PassiveCpu::watched_ns));
     let unknown = Some(unknown).filter(|unknown| unknown.0 > watched.0 / 100);
