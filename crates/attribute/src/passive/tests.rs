@@ -516,7 +516,14 @@ fn processes_of_a_group_belong_unless_they_begin_in_another() {
         }
         // Who moved is for the recorder to look at.
         let moved = watch.take_moved();
-        assert_eq!(moved, if children { vec![401, OTHER] } else { Vec::new() });
+        assert_eq!(
+            moved,
+            if children {
+                vec![401, OTHER]
+            } else {
+                Vec::new()
+            }
+        );
         let cpu = watch.finish(Ticks(600), &NoNames).remove(0);
         let owners: Vec<i32> = cpu.threads.iter().map(|of| of.tid).collect();
         assert_eq!(owners.contains(&400), children, "{owners:?}");

@@ -4,8 +4,8 @@
 //! per kind, and [`MOST_STALLS`] stalls are kept.
 
 use jitterscope_model::{
-    Attribution, ClockReading, CpuId, CulpritSums, Delivery, KeyLevel, Nanos, Row, RunFacts,
-    RunManifest, Sink, SinkError, Stall, Subject, ThreadRef, TickRate, Ticks,
+    Attribution, ClockReading, CpuId, CulpritSums, Delivery, KeyLevel, Nanos, PutInOrder, Row,
+    RunFacts, RunManifest, Sink, SinkError, Stall, Subject, ThreadRef, TickRate, Ticks,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -241,7 +241,7 @@ impl State {
             .flat_map(|of| &of.parts)
             .map(|part| (part.culprit.subject.clone(), part.net))
             .collect();
-        parts.sort_by_key(|(_, net)| std::cmp::Reverse(*net));
+        parts.order_by_key(|(_, net)| std::cmp::Reverse(*net));
         let since = rate.nanos(stall.start.since(clock.ticks)).0;
         self.stalls.truncate(MOST_STALLS - 1);
         self.stalls.insert(

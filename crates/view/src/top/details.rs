@@ -5,7 +5,7 @@ use super::{BARS, MINUTES, TopFacts, TopState, bold, minute};
 use crate::number::{count, percent, utc};
 use crate::style::{tame, wrap};
 use crate::words::{detail, explain, kind_and_name};
-use jitterscope_model::{Nanos, Subject};
+use jitterscope_model::{Nanos, PutInOrder, Subject};
 use jitterscope_recording::watch::{LiveCulprit, LiveStall, LiveSum, LiveView};
 use jitterscope_tune::{Effect, catalogue};
 use ratatui::text::Line;
@@ -91,7 +91,7 @@ fn culprit(
     let mut answers: Vec<_> = catalogue::all()
         .filter_map(|knob| Some((knob.answers(subject, &facts.cpus)?, knob)))
         .collect();
-    answers.sort_by_key(|(effect, _)| *effect);
+    answers.order_by_key(|(effect, _)| *effect);
     if answers.is_empty() {
         fact("knobs", "none of the catalogue answers it");
     }

@@ -13,7 +13,7 @@ use crate::lines::short_cpus_text;
 use crate::number::{bytes, count, percent, percent_cell, rate, span};
 use crate::style::{fit, tame};
 use crate::words::kind_and_name;
-use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeKind, ThreadRef};
+use jitterscope_model::{CpuId, CpuSet, Nanos, ProbeKind, PutInOrder, ThreadRef};
 use jitterscope_recording::watch::{LiveCpu, LiveSums, LiveView, SECONDS};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -132,7 +132,7 @@ fn draw_cpus(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &TopStat
         .collect();
     let hidden = cpus.len().saturating_sub(MOST_CPUS);
     if hidden > 0 {
-        cpus.sort_by_key(|(of, sum)| (std::cmp::Reverse(sum.time), of.cpu));
+        cpus.order_by_key(|(of, sum)| (std::cmp::Reverse(sum.time), of.cpu));
     }
     let seconds = state.seconds(live);
     let rows = cpus.iter().take(MOST_CPUS).map(|(of, sum)| {

@@ -2,6 +2,7 @@
 
 use super::state::{Sort, TopState};
 use crate::words::kind_and_name;
+use jitterscope_model::PutInOrder;
 use jitterscope_recording::watch::{LiveCulprit, LiveStall, LiveSum, LiveView};
 use std::cmp::Reverse;
 
@@ -16,7 +17,7 @@ pub(super) fn culprits<'v>(
         .map(|of| (of, of.sums.before(live.second, state.window.seconds())))
         .filter(|(of, sum)| sum.count > 0 && state.matches(&kind_and_name(&of.subject)))
         .collect();
-    rows.sort_by_key(|(_, sum)| {
+    rows.order_by_key(|(_, sum)| {
         Reverse(match state.sort {
             Sort::Time => (sum.time.0, sum.count),
             Sort::Count => (sum.count, sum.time.0),
@@ -38,7 +39,7 @@ pub(super) fn stalls<'v>(live: &'v LiveView, state: &TopState) -> Vec<&'v LiveSt
     };
     let mut rows: Vec<&LiveStall> = live.stalls.iter().filter(is_wanted).collect();
     if state.sort == Sort::Count {
-        rows.sort_by_key(|of| Reverse(of.realtime_ns));
+        rows.order_by_key(|of| Reverse(of.realtime_ns));
     }
     rows
 }
