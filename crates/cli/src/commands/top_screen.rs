@@ -17,6 +17,8 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::{Terminal, backend::CrosstermBackend};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io::{self, Stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -158,30 +160,40 @@ impl Shown {
                 drawn = Some(Instant::now());
             }
             let left = drawn.map_or(KEYS, |at| every.saturating_sub(at.elapsed()));
-            if !event::poll(left.min(KEYS))? {
-                continue;
+            if is_gone(left.min(KEYS))? {
+                return Ok(());
             }
-            match event::read()? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    let Some(key) = known(key) else {
-                        return Ok(());
-                    };
-                    if let Some(key) = key {
-                        let live = self.shown();
-                        match self.state.key(key, &live) {
-                            Some(Wish::Quit) => return Ok(()),
-                            Some(Wish::Save) => self.save(None),
-                            Some(Wish::Timeline(stall)) => self.save(Some(*stall)),
-                            None => {}
-                        }
-                        drawn = None;
-                    }
+            while event::poll(Duration::ZERO)? {
+                drawn = None;
+                if !self.take(&event::read()?) {
+                    return Ok(());
                 }
-                Event::Resize(..) => drawn = None,
-                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Takes a key. Returns whether to go on.
+    fn take(&mut self, event: &Event) -> bool {
+        let Event::Key(key) = event else {
+            return true;
+        };
+        if key.kind == KeyEventKind::Release {
+            return true;
+        }
+        let key = match known(*key) {
+            None => return false,
+            Some(None) => return true,
+            Some(Some(key)) => key,
+        };
+        let live = self.shown();
+        match self.state.key(key, &live) {
+            Some(Wish::Quit) => return false,
+            Some(Wish::Save) => self.save(None),
+            Some(Wish::Timeline(stall)) => self.save(Some(*stall)),
+            None => {}
+        }
+        true
     }
 
     fn shown(&self) -> LiveView {
@@ -286,6 +298,21 @@ fn saved(
         note: format!("saved {}", run.display()),
         timeline: Some((stall, timeline::render(&seen.view, style))),
     })
+}
+
+/// Waits for a key, and returns whether the terminal is gone: the library would read its end for ever.
+fn is_gone(patience: Duration) -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    match poll(&mut fds, Some(&patience)) {
+        // A signal, such as that of another size.
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(fds[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)),
+    }
 }
 
 /// A key of the screen; outside `None` for Ctrl-C, which ends it.

@@ -181,7 +181,7 @@ fn a_unit_owns_a_cpu_with_the_processes_that_it_makes_and_those_that_enter_it() 
     // What enters belongs from the end of that turn of the drain on.
     assert_eq!(row("own-child"), 0, "a child of the unit steals from it");
     assert!(row("own-late") < stolen / 3, "{} {stolen}", row("own-late"));
-    let cpus = report["passive"]["cpus"].as_array().unwrap();
+    let cpus = report["passive"].as_array().unwrap();
     let threads = cpus[0]["threads"].as_array().unwrap();
     for name in ["own-child", "own-late"] {
         assert!(threads.iter().any(|of| of["comm"] == name), "{threads:#?}");

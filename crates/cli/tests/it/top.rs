@@ -26,9 +26,9 @@ fn at_least_one(n: u16) -> NonZero<u16> {
 
 /// A program in a terminal, with the emulator of its screen.
 struct Terminal {
-    master: File,
+    master: Option<File>,
     /// Keeps the terminal open when the program has ended.
-    slave: File,
+    slave: Option<File>,
     child: Child,
     screen: vt100::Parser,
 }
@@ -65,8 +65,8 @@ impl Terminal {
             .spawn()
             .unwrap();
         Terminal {
-            master: File::from(master),
-            slave,
+            master: Some(File::from(master)),
+            slave: Some(slave),
             child,
             screen: vt100::Parser::new(at_least_one(LINES), at_least_one(COLUMNS), 0),
         }
@@ -91,22 +91,26 @@ impl Terminal {
     }
 
     fn read(&mut self, patience: Duration) {
+        let Some(master) = &mut self.master else {
+            return std::thread::sleep(patience);
+        };
         let patience = Timespec::try_from(patience).unwrap();
-        let mut fds = [PollFd::new(&self.master, PollFlags::IN)];
+        let mut fds = [PollFd::new(master, PollFlags::IN)];
         if poll(&mut fds, Some(&patience)).unwrap() == 0 {
             return;
         }
         let mut part = [0; 4096];
-        let n = self.master.read(&mut part).unwrap_or(0);
+        let n = master.read(&mut part).unwrap_or(0);
         self.screen.process(&part[..n]);
     }
 
     fn types(&mut self, keys: &str) {
-        self.master.write_all(keys.as_bytes()).unwrap();
+        let master = self.master.as_mut().unwrap();
+        master.write_all(keys.as_bytes()).unwrap();
     }
 
     fn is_raw(&self) -> bool {
-        let modes = tcgetattr(&self.slave).unwrap().local_modes;
+        let modes = tcgetattr(self.slave.as_ref().unwrap()).unwrap().local_modes;
         !modes.contains(LocalModes::ICANON)
     }
 
@@ -121,6 +125,13 @@ impl Terminal {
             }
             assert!(Instant::now() < until, "it does not end:\n{}", self.text());
         }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -153,10 +164,10 @@ fn a_terminal_shows_the_thief_with_its_knobs_and_timeline_and_is_given_back() {
     top.types("\t");
     top.shows("began (UTC)");
     top.types("\r");
-    top.shows("saves this moment as a run");
+    top.shows("a stall of");
     top.types("t");
     top.shows("saved /");
-    top.shows("sched_switch");
+    top.shows("first clock read after");
     thief.join().unwrap();
     top.types("q");
     assert!(top.ends(), "{}", top.text());
@@ -206,4 +217,19 @@ fn without_a_terminal_it_says_what_to_use() {
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{text}");
     assert!(text.contains("needs a terminal"), "{text}");
+}
+
+#[test]
+fn a_closing_terminal_ends_it() {
+    let _turn = turn();
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let line = format!("top --cpus {} --probe spin", highest_cpu());
+    let mut top = Terminal::start(dir.path(), &line.split(' ').collect::<Vec<_>>());
+    top.shows("own cost");
+    (top.master, top.slave) = (None, None);
+    top.ends();
+    assert!(instances_of(top.child.id()).is_empty());
 }

@@ -122,30 +122,33 @@ fn stall(of: &LiveStall, width: usize) -> Vec<Line<'static>> {
     if of.parts.is_empty() {
         lines.push(Line::raw("not attributed"));
     }
-    let bars = u64::try_from(BARS.len()).unwrap_or(8);
+    // Threads of one name are one line.
+    let mut sums: Vec<(String, Nanos, &'static str)> = Vec::new();
     for (subject, time) in &of.parts {
+        let name = kind_and_name(subject);
+        match sums.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, sum, _)) => *sum += *time,
+            None => sums.push((name, *time, explain(subject))),
+        }
+    }
+    sums.order_by_key(|(_, time, _)| std::cmp::Reverse(*time));
+    let bars = u64::try_from(BARS.len()).unwrap_or(8);
+    let mut explained = Vec::new();
+    for (name, time, what) in sums {
         let share = time.0 as f64 / of.length.0.max(1) as f64;
         let bar = usize::try_from(time.0.saturating_mul(bars) / of.length.0.max(1)).unwrap_or(0);
         lines.push(Line::raw(format!(
-            "  {:>8} {:>9} {:<8}  {}",
+            "  {:>8} {:>9} {:<8}  {name}",
             percent(share),
             time.to_string(),
             "█".repeat(bar.min(8)),
-            kind_and_name(subject)
         )));
-        lines.extend(
-            wrap(explain(subject), width.saturating_sub(31))
-                .into_iter()
-                .map(|line| Line::styled(format!("{:31}{line}", ""), super::dim())),
-        );
+        if !explained.contains(&what) {
+            explained.push(what);
+            let text = wrap(what, width.saturating_sub(31)).into_iter();
+            lines.extend(text.map(|line| Line::styled(format!("{:31}{line}", ""), super::dim())));
+        }
     }
-    lines.push(Line::default());
-    lines.extend(entry(
-        "t",
-        "saves this moment as a run and shows the timeline",
-        4,
-        width,
-    ));
     lines
 }
 
