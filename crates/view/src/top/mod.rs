@@ -313,7 +313,7 @@ fn minute(sums: &LiveSums, second: u64, columns: u16) -> String {
     let from = |column: u64| second.saturating_sub(each * column);
     let times: Vec<u64> = (0..u64::from(columns))
         .rev()
-        .map(|column| match second >= each * column + 1 {
+        .map(|column| match second > each * column {
             true => sums.before(from(column), each).time.0,
             false => 0,
         })
