@@ -9,8 +9,9 @@ use crate::permit;
 use crate::plan::Plan;
 use crate::refusal::{Meaning, Refusal};
 use crate::state_dir::{StateDir, StateError};
-use jitterscope_model::CpuSet;
-use jitterscope_platform::boot_id;
+use crate::threads::TICK;
+use jitterscope_model::{CpuSet, Nanos};
+use jitterscope_platform::{Machine, boot_id};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -166,6 +167,7 @@ pub fn apply(
         who,
         isolated: plan.goal.isolated.clone(),
         housekeeping: plan.goal.housekeeping.clone(),
+        uptime: uptime(hands.machine()),
     }];
     opening.extend(
         (first..)
@@ -272,6 +274,14 @@ fn step(
     }
     let outcome = now.perform(hands);
     Ok((now, outcome))
+}
+
+/// Time since the boot, in steps of 10 ms.
+fn uptime(machine: &Machine) -> Option<Nanos> {
+    let text = machine.read("/proc/uptime").ok()?;
+    let (seconds, hundredths) = text.split_whitespace().next()?.split_once('.')?;
+    let hundredths: u64 = format!("{seconds}{hundredths}").parse().ok()?;
+    (hundredths.checked_mul(TICK.0)).map(Nanos)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 use crate::goal::Goal;
 use crate::op::{Op, Outcome};
-use jitterscope_model::CpuSet;
+use jitterscope_model::{CpuSet, Nanos};
 use jitterscope_platform::{TrustError, TrustedFolder};
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -50,6 +50,9 @@ pub enum Record {
         who: Who,
         isolated: CpuSet,
         housekeeping: CpuSet,
+        /// Time since the boot, if known.
+        #[serde(default)]
+        uptime: Option<Nanos>,
     },
     /// A step that is about to be made; the last one with a number counts.
     Intend {
@@ -137,6 +140,8 @@ pub struct Begun {
     pub goal: Goal,
     /// Whether it is complete.
     pub ended: bool,
+    /// Time from the boot to it, if known.
+    pub uptime: Option<Nanos>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,6 +175,7 @@ impl State {
                 who,
                 isolated,
                 housekeeping,
+                uptime,
             } => {
                 if version != JOURNAL_VERSION {
                     return Err(format!(
@@ -185,6 +191,7 @@ impl State {
                     who,
                     goal,
                     ended: false,
+                    uptime,
                 });
             }
             Record::Intend { seq, knob, op } => {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 fn records(version: u32) -> Vec<Record> {
     vec![
         Record::Begin {
+            uptime: None,
             version,
             boot_id: "b".into(),
             who: Who {

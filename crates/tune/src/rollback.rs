@@ -10,8 +10,8 @@ use crate::permit;
 use crate::persist::{self, PERSIST, Without};
 use crate::refusal::Meaning;
 use crate::state_dir::{Locked, StateDir, StateError};
-use crate::threads;
-use jitterscope_model::{PutInOrder, SCHEMA_VERSION};
+use crate::threads::{self, TICK};
+use jitterscope_model::{Nanos, PutInOrder, SCHEMA_VERSION};
 use jitterscope_platform::{Machine, boot_id};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -333,7 +333,10 @@ fn undo_steps(
     };
     let heirs = heirs(
         hands.machine(),
-        sound.iter().filter(of_this_boot).map(|step| &step.op),
+        sound.iter().filter(of_this_boot).map(|step| {
+            let begun = state.begins.get(step.begin);
+            (&step.op, begun.and_then(|begun| begun.uptime))
+        }),
     );
     for (step, check) in &steps {
         let rebooted = state
@@ -484,12 +487,13 @@ fn restore(hands: &mut dyn MachineWriter, step: &Step) -> Undoing {
     }
 }
 
-/// Threads started by confined ones, which inherited their affinity, with the affinity that they would have had.
-fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> {
-    let mut moved: BTreeMap<i32, (&jitterscope_model::CpuSet, &jitterscope_model::CpuSet)> =
-        BTreeMap::new();
+/// Threads started by confined ones, which inherited their affinity, with the affinity that they would have had. A thread
+/// that is older than the confinement has its affinity from somebody else. Each step comes with the time from the boot to
+/// its apply, if known.
+fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = (&'a Op, Option<Nanos>)>) -> Vec<Op> {
+    let mut moved = BTreeMap::new();
     let mut known = Vec::new();
-    for op in steps {
+    for (op, applied) in steps {
         if let Op::Thread {
             pid,
             tid,
@@ -499,7 +503,7 @@ fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> 
             ..
         } = op
         {
-            moved.insert(*pid, (from, to));
+            moved.insert(*pid, (from, to, applied));
             known.push((*tid, *start_time));
         }
     }
@@ -515,8 +519,9 @@ fn heirs<'a>(machine: &Machine, steps: impl Iterator<Item = &'a Op>) -> Vec<Op> 
         // Up the ancestors to one that we moved.
         let mut ancestor = thread.pid;
         for _ in 0..64 {
-            if let Some((from, to)) = moved.get(&ancestor) {
-                if thread.allowed == **to && from != to {
+            if let Some((from, to, applied)) = moved.get(&ancestor) {
+                let is_older = applied.is_some_and(|at| thread.started() + TICK <= at);
+                if thread.allowed == **to && from != to && !is_older {
                     found.push(Op::Thread {
                         pid: thread.pid,
                         tid: thread.tid,

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 const LEAD: Nanos = Nanos(1_000_000_000);
 /// It ends this much later: a turn of the drain has the records of its time.
 const TRAIL: Nanos = Nanos(200_000_000);
+/// A probe's first read comes within so many turns of the drain, even where others have its CPU.
+const FIRST_READ: usize = 20;
 /// The largest raw trace of a saved run, bytes; beyond it the surroundings of the worst stalls are kept.
 const TRACE_LIMIT: u64 = 256 << 20;
 
@@ -97,12 +99,7 @@ pub(super) fn cut(
         window,
         probe: beginning.probe.kind.clone(),
         kept: Vec::new(),
-        begins: beginning
-            .probe
-            .cpus
-            .iter()
-            .map(|cpu| (cpu, window.from))
-            .collect(),
+        begins: begins(&readers[0], &beginning)?,
         ends: window.to,
     };
     for section in &readers {
@@ -134,6 +131,36 @@ pub(super) fn cut(
     }
     let part = finish_part(copy.writer.leave()?, moment)?.ok_or(CutError::NoRow)?;
     Ok(move_run(&part, destination.runs)?)
+}
+
+/// Where the measurement of each CPU begins: at the beginning of the part, or at the probe's first read if the part
+/// begins with the watch. Kernel events before that are in no stall.
+fn begins(
+    first: &RunReader,
+    beginning: &RunManifest,
+) -> Result<BTreeMap<CpuId, Ticks>, StoreError> {
+    let from = beginning.clock_start.ticks;
+    let cpus = beginning.probe.cpus.iter();
+    let mut begins: BTreeMap<CpuId, Ticks> = cpus.map(|cpu| (cpu, from)).collect();
+    if from > first.manifest().clock_start.ticks {
+        return Ok(begins);
+    }
+    let mut turns = 0;
+    for piece in first.trace_pieces()? {
+        let TracePiece::Turn(turn) = piece? else {
+            continue;
+        };
+        for of in &turn.warm_up {
+            if let (Some(at), Some(begins)) = (of.begins, begins.get_mut(&of.cpu)) {
+                *begins = at.max(from);
+            }
+        }
+        turns += usize::from(turn.measuring);
+        if turns >= FIRST_READ {
+            break;
+        }
+    }
+    Ok(begins)
 }
 
 /// What is known of the part before its first row; `None` if the sections have nothing of it.
@@ -446,6 +473,20 @@ mod tests {
             );
         }
         let events = replayed.events_in_gaps.unwrap();
+        assert!(events.inside * 100 >= events.due() * 99, "{events:?}");
+    }
+
+    #[test]
+    fn a_part_from_the_very_beginning_counts_no_event_before_the_first_read() {
+        let whole = RunReader::open(&fixture("spin")).unwrap();
+        let window = Window {
+            from: Ticks(1),
+            to: middle(&whole).to,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let part = cut(&[fixture("spin")], window, part_in(dir.path()), &moment()).unwrap();
+        let events = RunReader::open(&part).unwrap().manifest().events_in_gaps;
+        assert!(events.events > 100, "{events:?}");
         assert!(events.inside * 100 >= events.due() * 99, "{events:?}");
     }
 

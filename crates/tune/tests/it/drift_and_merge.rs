@@ -228,14 +228,23 @@ fn after_a_reboot_it_says_what_the_reboot_undid_and_removes_what_lasts() {
 #[test]
 fn confined_children_are_freed_and_dead_ones_skipped() {
     let w = world();
+    // 403 began before the apply, 14 s after the boot, and somebody had confined it.
+    w.write("proc/uptime", "14.05 20.00\n");
+    put_thread(&w.root, 403, 1, "pinned", 0x0040_0000, "0-1");
     w.apply(&["systemd-aff"], false).unwrap();
+    let begins_later = |pid: i32| {
+        let file = format!("proc/{pid}/task/{pid}/stat");
+        let began = format!(" {} ", 1000 + pid);
+        let stat = w.read(&file).replace(&began, " 9999 ");
+        w.write(&file, &stat);
+    };
     // 300 has ended, and a later thread has its id; 1 has a new child, which also has a child.
     put_thread(&w.root, 300, 1, "another", 0x0040_0000, "0-1");
-    let stat = w.read("proc/300/task/300/stat").replace(" 1300 ", " 9999 ");
-    w.write("proc/300/task/300/stat", &stat);
+    begins_later(300);
     put_thread(&w.root, 400, 1, "young", 0x0040_0000, "0-1");
     put_thread(&w.root, 401, 400, "younger", 0x0040_0000, "0-1");
     put_thread(&w.root, 402, 400, "own-will", 0x0040_0000, "0");
+    [400, 401, 402].into_iter().for_each(begins_later);
     let report = w.rollback(OnDrift::Later);
     assert!(
         report
@@ -254,7 +263,8 @@ fn confined_children_are_freed_and_dead_ones_skipped() {
             .unwrap()
             .to_owned()
     };
-    assert_eq!([1, 400, 401, 402].map(allowed), ["0-3", "0-3", "0-3", "0"]);
+    let now = [1, 400, 401, 402, 403].map(allowed);
+    assert_eq!(now, ["0-3", "0-3", "0-3", "0", "0-1"]);
     assert_eq!(report.inherited_freed, 3, "400, 401 and the new 300");
 }
 
