@@ -84,7 +84,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_order_is_the_standard_librarys(keys in vec(0..40_u8, 0..200)) {
-            // Equal keys are told apart by their numbers.
+            // The number of an element shows whether equal keys kept their order.
             let mut ours: Vec<(u8, usize)> = keys.into_iter().zip(0..).collect();
             let mut theirs = ours.clone();
             ours.order_by_key(|(key, _)| Reverse(*key));

@@ -2,11 +2,11 @@
 
 use super::settings::PassiveSettings;
 use crate::culprits::Waits;
-use jitterscope_model::{Comm, CpuId, Phase, ThreadRef, Ticks};
+use jitterscope_model::{Comm, CpuId, Name, Phase, ThreadRef, Ticks};
 use std::collections::BTreeMap;
 
 /// The most threads that change their control group in one turn of the drain and are looked at.
-const MOST_MOVED: usize = 256;
+const MOST_MOVED: usize = 64;
 
 /// A thread that belongs on the watched CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub(super) struct Members {
     pub(super) ever: bool,
     /// Threads that belong since the last call.
     pub(super) newly: Vec<i32>,
-    /// Threads that changed their control group since the last call, [`MOST_MOVED`] at most.
-    pub(super) moved: Vec<i32>,
+    /// Threads that changed their control group since the last call, [`MOST_MOVED`] at most, and the path of the new one.
+    pub(super) moved: Vec<(i32, Option<Name>)>,
 }
 
 impl Members {
@@ -146,10 +146,10 @@ impl Members {
         }
     }
 
-    /// A thread changed its control group, or began in another than its creator's.
-    pub(super) fn moved(&mut self, tid: i32, settings: &PassiveSettings) {
-        if settings.children && self.moved.len() < MOST_MOVED && !self.moved.contains(&tid) {
-            self.moved.push(tid);
+    /// A thread changed its control group to this one, or began in another than its creator's, which no record names.
+    pub(super) fn moved(&mut self, tid: i32, path: Option<&Name>, settings: &PassiveSettings) {
+        if settings.children && self.moved.len() < MOST_MOVED {
+            self.moved.push((tid, path.cloned()));
         }
     }
 

@@ -515,7 +515,7 @@ fn processes_of_a_group_belong_unless_they_begin_in_another() {
             watch.event(&event, &NoNames);
         }
         // Who moved is for the recorder to look at.
-        let moved = watch.take_moved();
+        let moved: Vec<i32> = watch.take_moved().into_iter().map(|of| of.0).collect();
         assert_eq!(
             moved,
             if children {

@@ -13,8 +13,8 @@ use crate::windows::passive::{Change, Piece, Waiting, pieces};
 use crate::windows::throttled::{self, Throttling};
 use crate::windows::{Named, Scratch};
 use jitterscope_model::{
-    Comm, CpuId, DrainTurn, EndedEarly, EventKind, KernelEvent, Nanos, PassiveCpu, Phase, TaskRef,
-    ThreadRef, Ticks, Verdict,
+    Comm, CpuId, DrainTurn, EndedEarly, EventKind, KernelEvent, Name, Nanos, PassiveCpu, Phase,
+    TaskRef, ThreadRef, Ticks, Verdict,
 };
 use std::collections::BTreeMap;
 
@@ -135,9 +135,9 @@ impl PassiveWatch {
         self.bandwidth.throttled()
     }
 
-    /// Threads that changed their control group since the last call; of a process its first thread. None unless owners
-    /// are control groups.
-    pub fn take_moved(&mut self) -> Vec<i32> {
+    /// Threads that changed their control group since the last call, of a process its first thread, and the path of the new
+    /// group if a record names it. None unless owners are control groups.
+    pub fn take_moved(&mut self) -> Vec<(i32, Option<Name>)> {
         std::mem::take(&mut self.members.moved)
     }
 
@@ -171,7 +171,7 @@ impl PassiveWatch {
             } => {
                 self.bandwidth.begun(*tid, event.tid);
                 if *into_cgroup {
-                    self.members.moved(*tid, &self.settings);
+                    self.members.moved(*tid, None, &self.settings);
                 }
                 let inherits = match (*thread, *into_cgroup) {
                     (_, true) => false,
@@ -180,8 +180,8 @@ impl PassiveWatch {
                 };
                 return self.begun(event, *tid, *comm, inherits);
             }
-            EventKind::CgroupAttach { tid, .. } => {
-                return self.members.moved(*tid, &self.settings);
+            EventKind::CgroupAttach { tid, path, .. } => {
+                return self.members.moved(*tid, Some(path), &self.settings);
             }
             EventKind::TaskRename { tid, old, comm } => {
                 let names = (self.names.comm_id(*old), self.names.comm_id(*comm));

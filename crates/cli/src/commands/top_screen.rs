@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// The longest wait for a key.
 const KEYS: Duration = Duration::from_millis(100);
 
-/// What the screen shows, and whom it asks.
+/// What the screen reads.
 pub struct Sources {
     pub live: Live,
     pub published: Published,
@@ -220,7 +220,7 @@ impl Shown {
         };
         if let Some((status, _)) = self.sources.published.look() {
             facts.own_memory = status.rss_bytes;
-            facts.lost = status.lost.iter().map(|of| of.records).sum();
+            facts.lost = Some(status.lost.iter().map(|of| of.records).sum());
             let now = Instant::now();
             match self.cost {
                 // The status is younger than the last one.

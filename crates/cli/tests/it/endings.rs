@@ -222,7 +222,7 @@ fn with_all_three_closed_it_records_and_no_file_takes_their_place() {
 }
 
 /// A new terminal and its other end.
-fn terminal() -> (OwnedFd, File) {
+pub(crate) fn terminal() -> (OwnedFd, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -236,7 +236,7 @@ fn terminal() -> (OwnedFd, File) {
 }
 
 /// Starts a program in a new session, with this as its controlling terminal and its input and output.
-fn in_terminal(runs: &Path, slave: &File, before: &[&str], args: &[&str]) -> Child {
+pub(crate) fn in_terminal(runs: &Path, slave: &File, before: &[&str], args: &[&str]) -> Child {
     let end = || Stdio::from(slave.try_clone().unwrap());
     Command::new("setsid")
         .arg("--ctty")

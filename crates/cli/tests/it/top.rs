@@ -1,20 +1,20 @@
 //! `top` in a real terminal: an emulator reads what it draws, and keys are typed. Recordings need root and tracefs;
 //! without them, the tests print a note and are skipped.
 
+use crate::endings::{in_terminal, terminal};
 use crate::live;
 use crate::watch::{PATIENCE, THIEF, steal};
 
 use jitterscope_store::RunReader;
 use jitterscope_testing::{highest_cpu, instances_of};
-use live::{can_trace, jitterscope, json, program, turn};
+use live::{can_trace, jitterscope, json, turn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 const LINES: u16 = 24;
@@ -34,17 +34,9 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(folder: &Path, args: &[&str]) -> Terminal {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(name.to_str().unwrap())
-            .unwrap();
+    /// Starts `top` with a spinning probe on the highest CPU, and waits until it measures.
+    fn top(runs: &Path, more: &[&str]) -> Terminal {
+        let (master, slave) = terminal();
         let size = Winsize {
             ws_row: LINES,
             ws_col: COLUMNS,
@@ -52,24 +44,16 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&slave, size).unwrap();
-        let end = || Stdio::from(slave.try_clone().unwrap());
-        let child = Command::new("setsid")
-            .arg("--ctty")
-            .arg(program())
-            .args(args)
-            .env("JITTERSCOPE_RUNS", folder)
-            .env("TERM", "xterm-256color")
-            .stdin(end())
-            .stdout(end())
-            .stderr(end())
-            .spawn()
-            .unwrap();
-        Terminal {
+        let cpu = highest_cpu().to_string();
+        let args = ["top", "--cpus", &cpu, "--probe", "spin"];
+        let mut top = Terminal {
+            child: in_terminal(runs, &slave, &[], &[&args[..], more].concat()),
             master: Some(File::from(master)),
             slave: Some(slave),
-            child,
             screen: vt100::Parser::new(at_least_one(LINES), at_least_one(COLUMNS), 0),
-        }
+        };
+        top.shows("own cost");
+        top
     }
 
     fn text(&self) -> String {
@@ -144,9 +128,7 @@ fn a_terminal_shows_the_thief_with_its_knobs_and_timeline_and_is_given_back() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("runs");
     let cpu = highest_cpu();
-    let line = format!("top --cpus {cpu} --probe spin --every 200ms");
-    let mut top = Terminal::start(&folder, &line.split(' ').collect::<Vec<_>>());
-    top.shows("own cost");
+    let mut top = Terminal::top(&folder, &["--every", "200ms"]);
     assert!(top.is_raw() && top.screen.screen().alternate_screen());
 
     let thief = dir.path().to_path_buf();
@@ -193,9 +175,7 @@ fn a_signal_ends_the_screen_and_gives_the_terminal_back() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let line = format!("top --cpus {} --probe spin", highest_cpu());
-    let mut top = Terminal::start(dir.path(), &line.split(' ').collect::<Vec<_>>());
-    top.shows("own cost");
+    let mut top = Terminal::top(dir.path(), &[]);
     let pid = top.child.id().to_string();
     let killed = Command::new("kill").args(["-TERM", &pid]).status();
     assert!(killed.unwrap().success());
@@ -226,9 +206,7 @@ fn a_closing_terminal_ends_it() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let line = format!("top --cpus {} --probe spin", highest_cpu());
-    let mut top = Terminal::start(dir.path(), &line.split(' ').collect::<Vec<_>>());
-    top.shows("own cost");
+    let mut top = Terminal::top(dir.path(), &[]);
     (top.master, top.slave) = (None, None);
     top.ends();
     assert!(instances_of(top.child.id()).is_empty());

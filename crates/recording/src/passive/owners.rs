@@ -5,7 +5,7 @@ use crate::groups::group_of;
 use crate::threads::{FollowError, Followed, Found, threads_of};
 use jitterscope_attribute::{Belonging, Shares, Start};
 use jitterscope_model::{
-    ChosenThread, Comm, CpuId, GroupPath, NamedGroup, Nanos, ThreadRef, TickRate, Ticks,
+    ChosenThread, Comm, CpuId, GroupPath, Name, NamedGroup, Nanos, ThreadRef, TickRate, Ticks,
 };
 use jitterscope_platform::{Machine, TaskStat};
 
@@ -43,8 +43,28 @@ fn all_in(machine: &Machine, group: &NamedGroup) -> Vec<Belonging> {
         .collect()
 }
 
-/// The threads of a process that are in control groups; of another thread than a process's first, that thread.
-pub(super) fn those_in(machine: &Machine, group: &NamedGroup, tid: i32) -> Vec<Belonging> {
+/// The threads that entered the owners' control groups, among those that moved. A record of a move names a process by its
+/// first thread. One to another group costs no look into `/proc`: any user may move threads between groups of their own.
+pub(super) fn entered(
+    machine: &Machine,
+    owners: &Owners,
+    moved: &[(i32, Option<Name>)],
+) -> Vec<Belonging> {
+    let Owners::Group(group) = owners else {
+        return Vec::new();
+    };
+    let may_be_in = |path: &Option<Name>| {
+        path.as_ref()
+            .is_none_or(|path| group.contains(GroupPath(path)))
+    };
+    let looked_at = moved.iter().filter(|(_, path)| may_be_in(path));
+    looked_at
+        .flat_map(|(tid, _)| those_in(machine, group, *tid))
+        .collect()
+}
+
+/// The threads of a process that are in control groups.
+fn those_in(machine: &Machine, group: &NamedGroup, tid: i32) -> Vec<Belonging> {
     let threads = threads_of(machine, &Followed::Process(tid)).unwrap_or_default();
     let is_in = |tid: i32| {
         let text = machine.read(format!("/proc/{tid}/cgroup")).ok();

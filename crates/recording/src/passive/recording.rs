@@ -13,8 +13,8 @@ use jitterscope_analyze::RowsOf;
 use jitterscope_attribute::{Belonging, NameResolver, PassiveSettings, PassiveWatch, Shares};
 use jitterscope_model::{
     ChosenThread, ClockKind, ClockReading, Comm, CpuId, CpuSet, CpuUse, DrainTurn, EventsInGaps,
-    KernelEvent, NamedOwner, Nanos, PassiveCpu, ProbeKind, ProbeSettings, RunManifest, Setup, Sink,
-    SinkError, SourceReport, TickRate, Ticks, Verdict, Warning,
+    KernelEvent, Nanos, PassiveCpu, ProbeKind, ProbeSettings, RunManifest, Setup, Sink, SinkError,
+    SourceReport, TickRate, Ticks, Verdict, Warning,
 };
 use jitterscope_platform::{Machine, Topology, clock};
 use std::collections::BTreeMap;
@@ -314,13 +314,9 @@ impl Watch<'_> {
         self.run.drain(outputs)?;
         self.run.end_turn(outputs)?;
         let follow = &mut self.run.follow;
-        // A record of a move names a process by its first thread, and no record says where a new process begins.
-        if let Owners::Group(group) = &self.settings.owners {
-            for tid in follow.follower_mut().watch.take_moved() {
-                for who in owners::those_in(&self.machine, group, tid) {
-                    belongs(follow, who);
-                }
-            }
+        let moved = follow.follower_mut().watch.take_moved();
+        for who in owners::entered(&self.machine, &self.settings.owners, &moved) {
+            belongs(follow, who);
         }
         // CPUs found offline are marked before the next turn. A CPU that still wrote a record after that, on its way
         // offline, is marked again.
@@ -488,17 +484,7 @@ pub(crate) fn of_watch(watch: &PassiveWatch, owners: &Owners, rate: TickRate) ->
     }
     found.extend(crate::warnings::of_switches(&watch.unrecorded_switches()));
     found.extend(crate::warnings::of_folded(rate.nanos(watch.folded())));
-    let named = match owners {
-        Owners::Largest => None,
-        Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }.into()),
-        Owners::Group(group) => Some(
-            NamedOwner::Group {
-                group: group.to_string(),
-            }
-            .into(),
-        ),
-        Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }.into()),
-    };
+    let named = owners.named().map(Into::into);
     if named.is_some() && !watch.met_owner() {
         found.push(Warning::OwnerNotMet {
             named,

@@ -1,7 +1,7 @@
 //! Resolved settings of a recording without a probe.
 
 use crate::settings::RunSettings;
-use jitterscope_model::{EventGrain, NamedGroup, Nanos};
+use jitterscope_model::{EventGrain, NamedGroup, NamedOwner, Nanos};
 use jitterscope_platform::CpuChoice;
 
 /// The owners of the watched CPUs.
@@ -15,6 +15,20 @@ pub enum Owners {
     Group(NamedGroup),
     /// Every thread with this name, including those that begin later.
     Named(String),
+}
+
+impl Owners {
+    /// As the user named them.
+    pub(super) fn named(&self) -> Option<NamedOwner> {
+        match self {
+            Owners::Largest => None,
+            Owners::Process(pid) => Some(NamedOwner::Process { pid: *pid }),
+            Owners::Group(group) => Some(NamedOwner::Group {
+                group: group.to_string(),
+            }),
+            Owners::Named(name) => Some(NamedOwner::Named { name: name.clone() }),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ use super::worker::Follow;
 use jitterscope_model::{AskedBy, Nanos, Ticks};
 use jitterscope_platform as platform;
 use jitterscope_source::Mark;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,12 @@ const SHOWN_HOURS: usize = 24;
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Watch {
+    /// The socket for [`super::ask`].
+    #[must_use]
+    pub fn control(&self) -> &Path {
+        self.control.path()
+    }
+
     /// Takes a request. `client` waits for the run.
     fn ask(&mut self, now: Ticks, asked: Asked, client: Option<u64>) {
         let Some(begun) = &mut self.begun else {

@@ -170,12 +170,6 @@ impl Watch {
         self.history.path()
     }
 
-    /// The socket for [`super::ask`].
-    #[must_use]
-    pub fn control(&self) -> &Path {
-        self.control.path()
-    }
-
     /// What the watch shows of itself, for metrics.
     #[must_use]
     pub fn published(&self) -> Published {

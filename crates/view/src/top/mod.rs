@@ -1,5 +1,4 @@
-//! The live screen of `top`: CPUs, culprits and the longest stalls of a running watch, at any size from 80 columns and
-//! 24 lines.
+//! The live screen of `top`: CPUs, culprits and the longest stalls of a running watch. It fits 80 columns and 24 lines.
 //!
 //! [`TopState`] takes keys, [`draw`] shows it. Neither reads a clock or a terminal, so tests give them both.
 
@@ -42,8 +41,8 @@ pub struct TopFacts {
     pub own_share: Option<f64>,
     /// Memory of the process, bytes.
     pub own_memory: u64,
-    /// Kernel records that were lost.
-    pub lost: u64,
+    /// Kernel records that were lost; `None` until it is known.
+    pub lost: Option<u64>,
     /// A CPU whose measured thread has ended, and that thread: nothing is measured there any more.
     pub without_owner: Option<(CpuId, ThreadRef)>,
     /// The problem that came last, if any.
@@ -99,8 +98,9 @@ fn heading(facts: &TopFacts, live: &LiveView, state: &TopState) -> Vec<Line<'sta
         None => "own cost not known yet".to_owned(),
     };
     let lost = match facts.lost {
-        0 => "nothing lost".to_owned(),
-        n => format!("{} kernel records lost", count(n)),
+        None => String::new(),
+        Some(0) => "nothing lost".to_owned(),
+        Some(n) => format!("{} kernel records lost", count(n)),
     };
     let how = match facts.spins() {
         true => "spinning probe",
@@ -217,7 +217,7 @@ fn draw_culprits(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &mut
         .chain(is_wide.then_some(mean))
         .chain([minute]);
     let table = Table::new(shown.collect::<Vec<_>>(), widths).header(header(&titles));
-    render(frame, area, table, state, rows.is_empty(), "no stall yet");
+    render(frame, area, table, state, rows.is_empty());
 }
 
 fn draw_stalls(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &mut TopState) {
@@ -248,21 +248,14 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, live: &LiveView, state: &mut T
         ],
     )
     .header(header(&["began (UTC)", "CPU", "length", "most of it"]));
-    render(frame, area, table, state, rows.is_empty(), "no stall yet");
+    render(frame, area, table, state, rows.is_empty());
 }
 
 /// Shows a table with its selected row.
-fn render(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    table: Table<'_>,
-    state: &TopState,
-    is_empty: bool,
-    instead: &'static str,
-) {
+fn render(frame: &mut Frame<'_>, area: Rect, table: Table<'_>, state: &TopState, is_empty: bool) {
     if is_empty {
         let text = if state.filter.is_empty() {
-            instead
+            "no stall yet"
         } else {
             "nothing matches the filter"
         };

@@ -27,6 +27,7 @@ fn facts(scenario: &Scenario) -> TopFacts {
         probe: scenario.manifest.probe.kind.clone(),
         own_share: Some(0.0123),
         own_memory: 41 << 20,
+        lost: Some(0),
         ..TopFacts::default()
     }
 }
