@@ -54,6 +54,7 @@ mod pages;
 mod partial;
 mod reader;
 mod reserved;
+pub mod rollup;
 mod row_group;
 mod row_log;
 mod rows;
@@ -86,7 +87,7 @@ pub use runs::{
     remove, resolve, resolve_all, resolve_all_in, resolve_in, size_on_disk,
 };
 pub use sink::{Room, StoreSink};
-pub use tables::{Column, SCHEMA, VIEWS, views};
+pub use tables::{Column, Named, SCHEMA, Table, VIEWS, views};
 pub use trace_index::TraceIndex;
 pub use trace_pieces::{StoredPage, TracePiece};
 pub use writer::{RunWriter, add_summary};

@@ -200,7 +200,7 @@ impl<R: TableRows> TableWriter<R> {
 /// All columns of a row group are open at the same time, so each column's compressor keeps its own state, newly made
 /// for each group. Encodings that fit the numbers need next to no state: differences for times and ids, a dictionary
 /// for values that repeat.
-fn properties(file: &str) -> WriterProperties {
+pub(crate) fn properties(file: &str) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("jitterscope ", env!("CARGO_PKG_VERSION")).into())
         // The offset index describes each page in the footer: it would grow with the run, in memory too.

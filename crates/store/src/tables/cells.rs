@@ -112,6 +112,68 @@ impl Cells {
         }
     }
 
+    /// Appends rows of a column of the same type; without one, nulls. `None` if the types differ, or a row is null and must
+    /// not be.
+    pub(crate) fn extend_from(
+        &mut self,
+        from: Option<&Cells>,
+        rows: &[usize],
+        may_be_null: bool,
+    ) -> Option<()> {
+        fn extend<C: Clone>(
+            to: &mut Vec<Option<C>>,
+            from: Option<&[Option<C>]>,
+            rows: &[usize],
+            may_be_null: bool,
+        ) -> Option<()> {
+            for row in rows {
+                let value = from.and_then(|from| from[*row].clone());
+                (may_be_null || value.is_some()).then(|| to.push(value))?;
+            }
+            Some(())
+        }
+        match self {
+            Cells::U64(to) => extend(
+                to,
+                from.map_or(Some(None), |of| Cell::of(of).map(Some))?,
+                rows,
+                may_be_null,
+            ),
+            Cells::U32(to) => extend(
+                to,
+                from.map_or(Some(None), |of| Cell::of(of).map(Some))?,
+                rows,
+                may_be_null,
+            ),
+            Cells::I32(to) => extend(
+                to,
+                from.map_or(Some(None), |of| Cell::of(of).map(Some))?,
+                rows,
+                may_be_null,
+            ),
+            Cells::Text(to) => extend(
+                to,
+                from.map_or(Some(None), |of| Cell::of(of).map(Some))?,
+                rows,
+                may_be_null,
+            ),
+        }
+    }
+
+    /// Takes the first rows away.
+    pub(crate) fn split_front(&mut self, count: usize) -> Cells {
+        fn front<C>(of: &mut Vec<Option<C>>, count: usize) -> Vec<Option<C>> {
+            let rest = of.split_off(count.min(of.len()));
+            std::mem::replace(of, rest)
+        }
+        match self {
+            Cells::U64(of) => Cells::U64(front(of, count)),
+            Cells::U32(of) => Cells::U32(front(of, count)),
+            Cells::I32(of) => Cells::I32(front(of, count)),
+            Cells::Text(of) => Cells::Text(front(of, count)),
+        }
+    }
+
     /// An upper bound of their bytes in a file, without compression.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -164,8 +226,18 @@ fn write<C, T: DataType>(
 }
 
 impl Column {
+    /// No rows.
+    pub(crate) fn empty(self) -> Cells {
+        match self {
+            Column::U64 | Column::U64OrNull => Cells::U64(Vec::new()),
+            Column::U32 | Column::U32OrNull => Cells::U32(Vec::new()),
+            Column::I32 | Column::I32OrNull => Cells::I32(Vec::new()),
+            Column::Text | Column::TextOrNull => Cells::Text(Vec::new()),
+        }
+    }
+
     /// Whether a row may have no value.
-    fn is_nullable(self) -> bool {
+    pub(crate) fn is_nullable(self) -> bool {
         match self {
             Column::U64 | Column::U32 | Column::I32 | Column::Text => false,
             Column::U64OrNull | Column::U32OrNull | Column::I32OrNull | Column::TextOrNull => true,

@@ -9,13 +9,13 @@ mod remarks;
 mod stalls;
 mod views;
 
+use crate::rollup::ROLLUPS;
 use jitterscope_model::Ticks;
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use std::sync::Arc;
 
-pub(crate) use cells::{Batch, Cells};
-use cells::{Cell, Text, all, some};
+pub(crate) use cells::{Batch, Cell, Cells, Text, all, some};
 pub(crate) use culprits::{CulpritRows, culprits};
 use facts::{FACTS, column};
 pub(crate) use intervals::{IntervalRows, intervals};
@@ -46,10 +46,10 @@ pub enum Column {
 }
 
 /// One column: name, type and meaning.
-type Named = (&'static str, Column, &'static str);
+pub type Named = (&'static str, Column, &'static str);
 
 /// One table: file, and its columns in order.
-type Table = (&'static str, &'static [Named]);
+pub type Table = (&'static str, &'static [Named]);
 
 pub(crate) const STALLS: &str = "stalls.parquet";
 pub(crate) const PARTS: &str = "parts.parquet";
@@ -218,9 +218,10 @@ pub const SCHEMA: [Table; 5] = [
     ),
 ];
 
-/// The columns of a table of [`SCHEMA`]; none for another file.
+/// The columns of a table of [`SCHEMA`], or of [`ROLLUPS`]; none for another file.
 pub(crate) fn columns(file: &str) -> &'static [Named] {
-    let table = SCHEMA.iter().find(|(name, _)| *name == file);
+    let mut tables = SCHEMA.iter().chain([&ROLLUPS]);
+    let table = tables.find(|(name, _)| *name == file);
     table.map_or(&[], |(_, columns)| columns)
 }
 
