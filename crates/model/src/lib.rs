@@ -50,6 +50,7 @@ mod thread_account;
 mod time;
 mod timeline;
 mod turn;
+mod upload_status;
 mod visible;
 mod wakeup_result;
 mod warning;
@@ -123,6 +124,7 @@ pub use turn::{
     DrainTurn, IdentityRead, MessageTimesRow, NameRead, QuotaRead, Setup, SetupStep,
     ThrottledGroup, WarmUpTurn,
 };
+pub use upload_status::{UploadProblem, UploadStatus};
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};
 pub use warning::{CpuUse, MeasuringThread, MissingFigure, NoKernelEvents, OtherWarning, Warning};

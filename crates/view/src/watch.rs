@@ -93,6 +93,24 @@ pub fn watch_status(status: &WatchStatus, style: Style) -> String {
     if let Some(trouble) = &status.trouble {
         fact("trouble", trouble.clone());
     }
+    if let Some(upload) = &status.upload {
+        let waiting = match upload.waiting_hours {
+            0 => String::new(),
+            hours => format!("; {hours} waiting"),
+        };
+        let dropped = match upload.dropped_hours {
+            0 => String::new(),
+            hours => format!("; {hours} dropped before they were sent"),
+        };
+        let (hours, runs) = (upload.sent_hours, upload.sent_runs);
+        fact(
+            "uploads",
+            format!("{hours} hours, {runs} saved runs sent{waiting}{dropped}"),
+        );
+        if let Some(problem) = &upload.problem {
+            fact("", problem.text.clone());
+        }
+    }
     for hour in &status.hours {
         fact("hour", hour_line(hour, status));
     }
