@@ -113,7 +113,7 @@ fn two_machines_with_one_name_are_told_and_both_keep_their_rows() {
         problem
             .text
             .contains("machine id1 has the name of this one, h"),
-        "{problem}"
+        "{problem:?}"
     );
     // The first learns it with its next hour.
     write(&one, &of("id1", "aa", HOUR - 1));
@@ -132,7 +132,7 @@ fn two_machines_with_one_name_are_told_and_both_keep_their_rows() {
     let problem = first.turn(at(5)).problem.clone().unwrap();
     assert!(
         problem.text.contains("another machine has the machine id"),
-        "{problem}"
+        "{problem:?}"
     );
 }
 
