@@ -39,6 +39,7 @@ mod price;
 mod probe_kind;
 mod probe_result;
 mod profile_limit;
+mod protobuf;
 mod put_in_order;
 mod record_cost;
 mod rows;
@@ -107,6 +108,7 @@ pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use profile_limit::ProfileLimit;
+pub use protobuf::Message;
 pub use put_in_order::PutInOrder;
 pub use record_cost::RecordCost;
 pub use rows::{

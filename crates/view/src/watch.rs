@@ -162,6 +162,7 @@ fn hour_line(hour: &HourSums, status: &WatchStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::{UploadProblem, UploadStatus};
     use jitterscope_model::{CpuId, CpuSet};
     use jitterscope_recording::watch::{HistoryStatus, HourCulprit, LostRecords, TriggerCounts};
     use std::path::PathBuf;
@@ -203,6 +204,15 @@ mod tests {
             cpu_time_ns: u64::MAX,
             rss_bytes: u64::MAX,
             trouble: Some(words("no space left on device")),
+            upload: Some(UploadStatus {
+                sent_hours: 3,
+                waiting_hours: 2,
+                problem: Some(UploadProblem {
+                    kind: "full".into(),
+                    text: "no room".into(),
+                }),
+                ..UploadStatus::default()
+            }),
             hours: vec![HourSums {
                 hour: 490_000,
                 stalled_ns: u64::MAX,
@@ -242,6 +252,7 @@ mod tests {
             "socket",
             "own cost",
             "trouble",
+            "uploads",
             "hour",
         ] {
             let begins = |line: &str| line.starts_with(&head(name));

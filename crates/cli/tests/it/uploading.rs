@@ -1,7 +1,7 @@
 //! `watch --upload`: real hourly sums reach a store, and the child that sends them ends with the watch. Needs root and
 //! tracefs; without them, the test prints a note and is skipped.
 
-use crate::live::{can_trace, json, jitterscope, turn};
+use crate::live::{can_trace, jitterscope, json, turn};
 use crate::watch::{PATIENCE, THIEF, Watching, steal};
 use jitterscope_store::rollup::{HostHour, HourFile, merge};
 use jitterscope_testing::highest_cpu;
@@ -59,13 +59,23 @@ fn hours_that_are_over_are_sent_and_the_metrics_say_so() {
     let mut hour: HostHour = serde_json::from_slice(&fs::read(&written).unwrap()).unwrap();
     assert_eq!((hour.groups.len(), hour.host.id.len()), (1, 16));
     let group = &hour.groups[0];
-    assert_eq!((group.cpus.to_string(), group.longest.len()), (cpu.to_string(), 8));
-    assert!(group.culprits.iter().any(|of| of.name == THIEF), "{group:#?}");
+    assert_eq!(
+        (group.cpus.to_string(), group.longest.len()),
+        (cpu.to_string(), 8)
+    );
+    assert!(
+        group.culprits.iter().any(|of| of.name == THIEF),
+        "{group:#?}"
+    );
     let counted = group.buckets.iter().filter(|of| of.key == "stall");
     assert_eq!(counted.map(|of| of.count).sum::<u64>(), group.stalls);
     hour.hour -= 3;
     let earlier = HourFile::new(hour.hour, &hour.host.boot);
-    fs::write(hours.join(earlier.name()), serde_json::to_vec(&hour).unwrap()).unwrap();
+    fs::write(
+        hours.join(earlier.name()),
+        serde_json::to_vec(&hour).unwrap(),
+    )
+    .unwrap();
 
     let metrics = dir.path().join("js.prom");
     let watch = Watching::start(
@@ -79,7 +89,10 @@ fn hours_that_are_over_are_sent_and_the_metrics_say_so() {
     watch.says("watching CPU");
     let until = Instant::now() + PATIENCE;
     let row = format!("jitterscope_uploaded_hours_total{{cpus=\"{cpu}\"}} 1");
-    while !fs::read_to_string(&metrics).unwrap_or_default().contains(&row) {
+    while !fs::read_to_string(&metrics)
+        .unwrap_or_default()
+        .contains(&row)
+    {
         assert!(Instant::now() < until, "{:?}", fs::read_to_string(&metrics));
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -87,7 +100,11 @@ fn hours_that_are_over_are_sent_and_the_metrics_say_so() {
     let status = json(&status);
     let upload = &status[0]["upload"];
     assert_eq!(
-        (&upload["sent_hours"], &upload["waiting_hours"], &upload["problem"]),
+        (
+            &upload["sent_hours"],
+            &upload["waiting_hours"],
+            &upload["problem"]
+        ),
         (&1.into(), &0.into(), &serde_json::Value::Null),
         "{status:#}"
     );
@@ -104,5 +121,10 @@ fn hours_that_are_over_are_sent_and_the_metrics_say_so() {
     let file = fs::File::open(&sent[0]).unwrap();
     let merged = merge(vec![(file, &*sent[0])], &BTreeSet::new()).unwrap();
     assert_eq!(merged.rows, rows as u64);
-    assert!(hours.join(earlier.name()).with_extension("sent.json").exists());
+    assert!(
+        hours
+            .join(earlier.name())
+            .with_extension("sent.json")
+            .exists()
+    );
 }

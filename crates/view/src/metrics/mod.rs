@@ -33,10 +33,10 @@ const UPLOAD_PROBLEM: &str = "jitterscope_upload_problem";
 const AHEAD: &str = "jitterscope_upload_clock_ahead_seconds";
 const MEMORY: &str = "jitterscope_own_memory_bytes";
 
-/// The metrics of a watch as a text. Every row has the CPUs of the watch as a label, so that several watches of a
+/// The metrics of a watch in a form: text, or for [`MetricsForm::Protobuf`] bytes. Every row has the CPUs of the watch as a label, so that several watches of a
 /// machine can be read from one folder.
 #[must_use]
-pub fn metrics(status: &WatchStatus, totals: &Totals, form: MetricsForm) -> String {
+pub fn metrics(status: &WatchStatus, totals: &Totals, form: MetricsForm) -> Vec<u8> {
     let cpus = status.cpus.to_string();
     let common = [("cpus", cpus.as_str())];
     let mut text = MetricsText::new(form, &common);
@@ -68,7 +68,8 @@ fn of_watch(text: &mut MetricsText<'_>, status: &WatchStatus) {
 fn of_stalls(text: &mut MetricsText<'_>, totals: &Totals) {
     let help = "The lengths of stalls, from the threshold of the watch on.";
     text.family(STALLS, Type::Histogram, "seconds", help);
-    text.histogram(&BOUNDS, &totals.lengths, Seconds(totals.stalled_ns));
+    let sum = Seconds(totals.stalled_ns);
+    text.histogram(&BOUNDS, &totals.lengths, &totals.buckets, sum);
     let help = "Time that culprits took from the watched CPUs. The row 'other' of a kind has culprits without a row.";
     text.family(STOLEN, Type::Counter, "seconds", help);
     for ((kind, culprit), time) in totals.culprits() {
