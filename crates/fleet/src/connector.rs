@@ -1,5 +1,6 @@
 //! The HTTP client under `object_store`: the one that the other program has, and no second one.
 
+use http_body_util::BodyExt;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
@@ -82,11 +83,7 @@ struct Service {
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
-        let bytes = match body.as_bytes() {
-            Some(bytes) => bytes.to_vec(),
-            // Nothing here writes an object in pieces.
-            None => return Err(HttpError::new(HttpErrorKind::Request, InPieces)),
-        };
+        let bytes = body.collect().await?.to_bytes().to_vec();
         // This program does one thing at a time, on one thread: waiting here holds up nothing.
         let request = Request::from_parts(parts, bytes);
         let response = self.agent.run(request).map_err(failed)?;
@@ -103,10 +100,6 @@ impl HttpService for Service {
         Ok(HttpResponse::from_parts(parts, bytes.into()))
     }
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("a body in pieces; this is a bug")]
-struct InPieces;
 
 fn failed(error: ureq::Error) -> HttpError {
     let kind = match &error {

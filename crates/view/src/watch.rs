@@ -162,8 +162,8 @@ fn hour_line(hour: &HourSums, status: &WatchStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jitterscope_model::{UploadProblem, UploadStatus};
     use jitterscope_model::{CpuId, CpuSet};
+    use jitterscope_model::{UploadProblem, UploadStatus};
     use jitterscope_recording::watch::{HistoryStatus, HourCulprit, LostRecords, TriggerCounts};
     use std::path::PathBuf;
     use unicode_width::UnicodeWidthStr;

@@ -98,7 +98,7 @@ fn hours_that_are_over_are_sent_and_the_metrics_say_so() {
     }
     let status = jitterscope(&runs, &["watch", "status", "--json"]);
     let status = json(&status);
-    let upload = &status[0]["upload"];
+    let upload = &status["watches"][0]["upload"];
     assert_eq!(
         (
             &upload["sent_hours"],

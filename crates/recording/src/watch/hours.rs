@@ -180,6 +180,7 @@ impl Sink for HourlySums {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
         self.host.probe.clone_from(&facts.probe);
         self.facts = Some(facts.clone());
+        self.lost = self.counts.lost.load(Ordering::Relaxed);
         self.folder = Some(HeldDir::trusted_or_made(&self.path).map_err(SinkError::new)?);
         self.next_hour(this_hour())
     }

@@ -152,3 +152,80 @@ fn paths_have_only_letters_that_stores_and_engines_take() {
         "v1/raw/cluster=a_.._b__/day=2026-11-28"
     );
 }
+
+/// A full hour of a group: 64 culprits and others of nine kinds, ten histograms, eight stalls of eight parts.
+fn full(cpus: &str, seed: u64) -> GroupHour {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut number = || random.u64(1_000_000..100_000_000_000);
+    let kinds = [
+        "thread",
+        "irq",
+        "softirq",
+        "timer",
+        "ipi",
+        "work",
+        "hypervisor",
+        "unresolved",
+        "smi",
+    ];
+    let culprit = |kind: &str, name: String, time_ns: u64| RollupCulprit {
+        kind: kind.into(),
+        name,
+        owner: (kind == "thread").then(|| format!("unit:service-{}.service", time_ns % 40)),
+        count: time_ns / 10_000,
+        time_ns,
+        longest_ns: time_ns / 100,
+    };
+    let mut culprits: Vec<RollupCulprit> = (0..64)
+        .map(|n| culprit(kinds[n % 9], format!("culprit-{n}"), number()))
+        .collect();
+    culprits.extend(kinds.map(|kind| culprit(kind, OTHERS.into(), number())));
+    let keys = kinds
+        .map(|kind| key_of_kind(kind))
+        .into_iter()
+        .chain([STALLS_KEY.into()]);
+    let buckets = keys.flat_map(|key| {
+        (-88..-48).map(move |bucket| RollupBucket {
+            key: key.clone(),
+            bucket,
+            count: 100_000_u64 >> ((bucket + 88) / 4),
+        })
+    });
+    let buckets = buckets.collect();
+    let longest = (0..8).map(|n| RollupStall {
+        cpu: n,
+        start_ns: 1_700_000_000_000_000_000 + number(),
+        length_ns: number(),
+        parts: (0..8)
+            .map(|n| RollupPart {
+                kind: kinds[n].into(),
+                name: format!("culprit-{n}"),
+                owner: None,
+                phase: None,
+                time_ns: number(),
+            })
+            .collect(),
+    });
+    GroupHour {
+        cpus: cpus.parse().unwrap(),
+        longest: longest.collect(),
+        culprits,
+        buckets,
+        ..hour("x", 1, 0).groups.remove(0)
+    }
+}
+
+#[test]
+fn a_host_hour_is_small_also_with_many_cpus() {
+    for (groups, most) in [(1_u32, 16 << 10), (2, 24 << 10), (8, 64 << 10)] {
+        let of = HostHour {
+            groups: (0..groups)
+                .map(|n| full(&format!("{}-{}", 32 * n, 32 * n + 31), n.into()))
+                .collect(),
+            ..hour("aa", 472_222, 0)
+        };
+        let bytes = encode(&of, "x").unwrap().len();
+        println!("{groups} groups: {bytes} bytes");
+        assert!(bytes < most, "{groups} groups: {bytes} bytes");
+    }
+}
