@@ -1,0 +1,1 @@
+//! Tests on traces that are made here.
