@@ -92,7 +92,7 @@ impl EventFormat {
                 return Some((name, FieldForm::Number(number)));
             }
             // Characters are a text; other elements are only bytes here.
-            let is_text = field.element_size() == 1 && field.field().contains("char");
+            let is_text = field.field().contains("char") && !field.field().contains("unsigned");
             match self.bytes(name) {
                 BytesField::Absent => None,
                 bytes if is_text => Some((name, FieldForm::Text(bytes))),

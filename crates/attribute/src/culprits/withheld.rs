@@ -227,7 +227,7 @@ impl Unschedulable {
         match self {
             Unschedulable::No | Unschedulable::Perhaps(_) => None,
             Unschedulable::LeavesIdle(_) => Some(idle_exit()),
-            Unschedulable::IdleMeanwhile => verdict(Verdict::CpuIdled),
+            Unschedulable::IdleMeanwhile => verdict(Verdict::IdleMeanwhile),
             Unschedulable::RealTime => {
                 Some(Subject::Throttle(naming.resolver.task(&naming.task(turn))).into())
             }

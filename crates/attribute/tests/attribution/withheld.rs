@@ -332,7 +332,7 @@ fn an_idle_cpu_is_no_thief_if_the_switch_away_from_the_victim_left_no_record() {
             let idled = got
                 .parts
                 .iter()
-                .find(|part| part.culprit.subject == Subject::verdict(Verdict::CpuIdled));
+                .find(|part| part.culprit.subject == Subject::verdict(Verdict::IdleMeanwhile));
             let idled = idled.unwrap_or_else(|| panic!("{:?}", shown(&got)));
             assert!(idled.net > Nanos(150_000_000), "{:?}", shown(&got));
             assert_eq!(idled.confidence, Confidence::Low);

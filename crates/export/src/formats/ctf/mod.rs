@@ -26,7 +26,7 @@ pub(super) static FORMAT: Format = Format {
     schemes: &["ctf"],
     usage: &[(
         "ctf://FOLDER",
-        "the kernel's trace as a CTF trace, for Trace Compass and babeltrace2",
+        "the kernel's trace in CTF, for Trace Compass and babeltrace2",
     )],
     notes: "",
     read: |address| {
