@@ -17,7 +17,11 @@ const MEMORY: usize = 64 << 10;
 /// The file of pages, used again for each input.
 static PAGES: LazyLock<File> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("ctf-pages-{}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path);
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path);
     std::fs::remove_file(&path).expect("it was made here");
     file.expect("the temporary folder takes files")
 });
@@ -26,7 +30,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((head, rest)) = bytes.split_first_chunk::<8>() else {
         return;
     };
-    let part = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+    let part = |at: usize| {
+        u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize
+    };
     let (metadata, events) = rest.split_at(part(0).min(rest.len()));
     let (first, second) = events.split_at(part(4).min(events.len()));
     let streams: [Box<dyn ReadAt>; 2] = [Box::new(first.to_vec()), Box::new(second.to_vec())];

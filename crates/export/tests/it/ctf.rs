@@ -2,8 +2,8 @@
 
 use crate::common::recorded;
 
-use jitterscope_export::{Destination, ExportError, export_run};
-use jitterscope_model::{Delivery, EventKind};
+use jitterscope_export::{Destination, export_run};
+use jitterscope_model::{Delivery, EventKind, SinkError};
 use jitterscope_source::{Decoder, TraceContext};
 use jitterscope_store::{RunReader, TracePiece};
 use std::fs;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-fn write(run: &RunReader, folder: &Path) -> Result<Delivery, ExportError> {
+fn write(run: &RunReader, folder: &Path) -> Result<Delivery, SinkError> {
     let target: Destination = format!("ctf://{}", folder.display()).parse().unwrap();
     export_run(run, &[target]).map(|mut deliveries| deliveries.remove(0))
 }

@@ -9,8 +9,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Records before the first switch of the CPU that wait for its thread.
-const MOST_WAITING: usize = 1 << 14;
+/// Records before the first switch of the CPU that wait for its thread, bytes.
+const MOST_WAITING: usize = 8 << 20;
+/// What a waiting record takes beside its bytes.
+const OVERHEAD: usize = 128;
 /// After so many records, a look whether the user has ended it.
 const BETWEEN_LOOKS: u32 = 1 << 12;
 
@@ -24,6 +26,7 @@ pub(super) struct Merged<'f> {
     /// Interrupts and softirqs that are open, by their flags.
     flags: u8,
     waiting: VecDeque<Ready>,
+    waiting_bytes: usize,
     /// Records that the tracer lost.
     pub(super) lost: u64,
 }
@@ -37,6 +40,7 @@ impl<'f> Merged<'f> {
             thread: None,
             flags: 0,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             lost: 0,
         }
     }
@@ -97,9 +101,12 @@ impl<'f> Merged<'f> {
             _ if ready.has_thread => {}
             Some(thread) => ready.set_thread(thread),
             None => {
+                self.waiting_bytes += ready.bytes.len() + OVERHEAD;
                 self.waiting.push_back(ready);
-                if self.waiting.len() > MOST_WAITING {
-                    self.waiting.pop_front();
+                while self.waiting_bytes > MOST_WAITING
+                    && let Some(oldest) = self.waiting.pop_front()
+                {
+                    self.waiting_bytes -= oldest.bytes.len() + OVERHEAD;
                     store.lost(self.cpu, 1)?;
                     self.lost = self.lost.saturating_add(1);
                 }

@@ -414,21 +414,3 @@ proptest! {
         }
     }
 }
-
-/// Writes the first inputs of the fuzz target.
-#[test]
-#[ignore = "it writes files: JITTERSCOPE_CORPUS names their folder"]
-fn corpus() {
-    let folder = std::env::var("JITTERSCOPE_CORPUS").unwrap();
-    for is_big in [false, true] {
-        let (metadata, files) = trace(is_big);
-        let lengths = [metadata.len(), files[0].len()].map(|length| (length as u32).to_le_bytes());
-        let input = [&lengths.concat()[..], &metadata, &files[0], &files[1]].concat();
-        let name = if is_big {
-            "big-endian"
-        } else {
-            "little-endian"
-        };
-        std::fs::write(format!("{folder}/{name}"), input).unwrap();
-    }
-}
