@@ -122,12 +122,12 @@ impl<'f> Merged<'f> {
 
     /// The flags of a record are those of the interrupts around it, its own included.
     fn tell_flags(&mut self, ready: &mut Ready) {
-        if let Some(Tells::Enters(flag)) = ready.tells {
-            self.flags |= flag;
-        }
         if ready.lost > 0 {
             // An end may be among what was lost.
             self.flags = 0;
+        }
+        if let Some(Tells::Enters(flag)) = ready.tells {
+            self.flags |= flag;
         }
         if !ready.has_flags {
             ready.bytes[FLAGS] = self.flags;
