@@ -19,7 +19,7 @@ fn write(run: &RunReader, folder: &Path) -> Result<Delivery, SinkError> {
 /// What babeltrace2 says of a trace; `None` if there is no babeltrace2.
 fn babeltrace(folder: &Path) -> Option<String> {
     let output = Command::new("babeltrace2")
-        .args(["--clock-seconds", "--fields=none"])
+        .arg("--clock-seconds")
         .arg(folder)
         .output();
     let output = match output {
