@@ -16,6 +16,7 @@ use jitterscope_source::{Page, PageLoss, TraceContext};
 use jitterscope_store::{RunReader, TracePiece};
 use metadata::{Clock, Events};
 use packet::Packet;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::io::{self, Write};
@@ -148,20 +149,18 @@ impl CopyRun for CtfTrace {
                 continue;
             };
             let key = (stored.role, stored.cpu);
-            if !streams.contains_key(&key) {
-                let name = format!("{}_{}", stored.role.as_str(), stored.cpu.0);
-                let file = make(&mut files, &name)?;
-                let stream = Stream {
-                    file,
-                    packets: 0,
-                    discarded: 0,
-                    last: Ticks(0),
-                    after_gap: false,
-                };
-                streams.insert(key, stream);
-            }
-            let Some(stream) = streams.get_mut(&key) else {
-                continue;
+            let stream = match streams.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(free) => {
+                    let name = format!("{}_{}", stored.role.as_str(), stored.cpu.0);
+                    free.insert(Stream {
+                        file: make(&mut files, &name)?,
+                        packets: 0,
+                        discarded: 0,
+                        last: Ticks(0),
+                        after_gap: false,
+                    })
+                }
             };
             let lost = match page.loss() {
                 PageLoss::None => u64::from(stream.after_gap),
