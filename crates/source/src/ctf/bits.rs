@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn numbers_of_both_byte_orders_lie_side_by_side() {
         // 5 bits and 27 bits, as LTTng's compact header has them.
-        let word = 0x1234_567_u32 << 5 | 9;
+        let word = 0x0123_4567_u32 << 5 | 9;
         let bytes = word.to_le_bytes();
         let mut bits = Bits::new(&bytes, 0, 32);
         assert_eq!(bits.int(&int(5, false, false)), Some(9));
