@@ -15,9 +15,9 @@ pub struct Wanted {
     packages: &'static [&'static str],
 }
 
-/// For the Rust tests: a database to write to, pyarrow in its own environment, perf for comparison, trace-cmd to read
-/// what is written for it, Prometheus to scrape a watch, systemd's check of a unit.
-pub const RUST_TESTS: [Wanted; 6] = [
+/// For the Rust tests: a database to write to, pyarrow in its own environment, perf for comparison, trace-cmd and
+/// babeltrace2 to read what is written for them, Prometheus to scrape a watch, systemd's check of a unit.
+pub const RUST_TESTS: [Wanted; 7] = [
     Wanted {
         program: "influxd",
         packages: &["influxdb"],
@@ -33,6 +33,10 @@ pub const RUST_TESTS: [Wanted; 6] = [
     Wanted {
         program: "trace-cmd",
         packages: &["trace-cmd"],
+    },
+    Wanted {
+        program: "babeltrace2",
+        packages: &["babeltrace2"],
     },
     Wanted {
         program: "prometheus",

@@ -15,6 +15,7 @@ mod message_times;
 mod output;
 mod pace;
 mod partial;
+mod partial_folder;
 mod replay;
 mod together;
 mod trace_rows;

@@ -83,6 +83,24 @@ impl EventFormat {
         self.format.fields().iter().skip(common)
     }
 
+    /// The fields that only this event has and that can be read, with their names and their forms.
+    pub fn forms(&self) -> impl Iterator<Item = (&str, FieldForm)> {
+        self.own_fields().filter_map(|field| {
+            let name = field.name();
+            let number = self.number(name);
+            if number.is_present() {
+                return Some((name, FieldForm::Number(number)));
+            }
+            // Characters are a text; other elements are only bytes here.
+            let is_text = field.field().contains("char") && !field.field().contains("unsigned");
+            match self.bytes(name) {
+                BytesField::Absent => None,
+                bytes if is_text => Some((name, FieldForm::Text(bytes))),
+                bytes => Some((name, FieldForm::Bytes(bytes))),
+            }
+        })
+    }
+
     /// Whether the event has this field.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
@@ -140,6 +158,14 @@ impl EventFormat {
     }
 }
 
+/// The form of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldForm {
+    Number(NumberField),
+    Text(BytesField),
+    Bytes(BytesField),
+}
+
 /// The position of a number within an event's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberField {
@@ -154,6 +180,17 @@ impl NumberField {
     #[must_use]
     pub fn is_present(self) -> bool {
         self.size != 0
+    }
+
+    /// In bytes; zero if it is missing.
+    #[must_use]
+    pub fn size(self) -> usize {
+        self.size.into()
+    }
+
+    #[must_use]
+    pub fn is_signed(self) -> bool {
+        self.signed
     }
 
     /// Bytes that an event needs for this field.

@@ -8,6 +8,7 @@
 //! | [`tracefs`] | the live source: our own instances, drained without waiting |
 //! | [`tracedat`] | another tool's file: `trace.dat` |
 //! | [`perfdata`] | another tool's file: `perf.data` |
+//! | [`ctf`] | another tool's folder: a CTF trace, as LTTng writes it |
 //! | [`marks`] | an application's own log: what it says of the time of a run |
 //! | [`counters`] | the counters in `/proc`: no privilege needed, correlation only |
 //! | [`smi`] | the processor's count of system management interrupts |
@@ -20,10 +21,12 @@
 mod calls;
 mod context;
 pub mod counters;
+pub mod ctf;
 pub mod decode;
 pub mod format;
 pub mod marks;
 mod moment;
+mod page_store;
 pub mod perfdata;
 pub mod ring;
 pub mod smi;

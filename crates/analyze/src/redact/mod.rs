@@ -56,7 +56,10 @@ fn imported(from: &Imported) -> Imported {
     let clocks = [&Imported::NANOSECOND_CLOCKS[..], &[Imported::TSC_CLOCK]].concat();
     Imported {
         file: String::new(),
-        format: known(&from.format, &[Imported::TRACE_DAT, Imported::PERF_DATA]),
+        format: known(
+            &from.format,
+            &[Imported::TRACE_DAT, Imported::PERF_DATA, Imported::CTF],
+        ),
         format_version: from.format_version,
         program: None,
         clock: known(&from.clock, &clocks),

@@ -8,10 +8,11 @@
 //! | fair, runnable | runs another thread | that thread |
 //! | stopped | any | what stopped it |
 //! | asleep, although it only reads the clock | any | a freezer, or the wait of a page fault |
+//! | in no recorded state | idles | not known; never the idle thread, which takes nothing from anyone |
 //!
 //! Time that a CPU quota took from a fair victim is already separated: see `windows/throttled.rs`.
 
-use super::{Naming, stopped, stopped_by};
+use super::{Naming, idle_exit, stopped, stopped_by};
 use crate::occupancy::{Before, Frame, Window};
 use jitterscope_model::{
     Confidence, Culprit, Evidence, Nanos, StoppedBy, Subject, TickRate, Ticks, Verdict,
@@ -54,6 +55,8 @@ pub(crate) enum Unschedulable {
     Stopped(StoppedBy, Ticks),
     /// It slept, but not voluntarily.
     Asleep,
+    /// The CPU idled, and no record shows the victim's state.
+    IdleMeanwhile,
 }
 
 /// What kept the victim from running, by frame of a window. Frames beyond the end have `No`, so most windows need no
@@ -196,11 +199,25 @@ fn by_class(victim: i16, since: Ticks, early: bool, turn: &Frame) -> Unschedulab
 }
 
 impl Unschedulable {
+    /// The idle thread is no culprit: it has a CPU only because no other thread wants it. So its turn says what is known
+    /// of the victim.
+    pub(crate) fn unless_idle(self, turn: &Frame) -> Unschedulable {
+        match self {
+            // Before it was woken, its state is not known.
+            Unschedulable::LeavesIdle(since) if since > turn.opened => Unschedulable::IdleMeanwhile,
+            Unschedulable::No if turn.is_turn() && turn.tid == 0 => Unschedulable::IdleMeanwhile,
+            known => known,
+        }
+    }
+
     /// Whether the culprit is something other than the turn's thread.
     pub(crate) fn is_kept_away(self) -> bool {
         !matches!(
             self,
-            Unschedulable::No | Unschedulable::Perhaps(_) | Unschedulable::LeavesIdle(_)
+            Unschedulable::No
+                | Unschedulable::Perhaps(_)
+                | Unschedulable::LeavesIdle(_)
+                | Unschedulable::IdleMeanwhile
         )
     }
 
@@ -208,7 +225,9 @@ impl Unschedulable {
     pub(crate) fn culprit(self, turn: &Frame, naming: &Naming<'_>) -> Option<Culprit> {
         let verdict = |verdict| Some(Subject::verdict(verdict).into());
         match self {
-            Unschedulable::No | Unschedulable::Perhaps(_) | Unschedulable::LeavesIdle(_) => None,
+            Unschedulable::No | Unschedulable::Perhaps(_) => None,
+            Unschedulable::LeavesIdle(_) => Some(idle_exit()),
+            Unschedulable::IdleMeanwhile => verdict(Verdict::IdleMeanwhile),
             Unschedulable::RealTime => {
                 Some(Subject::Throttle(naming.resolver.task(&naming.task(turn))).into())
             }
@@ -240,6 +259,7 @@ impl Unschedulable {
             Unschedulable::Asleep | Unschedulable::Idle => {
                 Some((Evidence::LeavingState, Confidence::Low))
             }
+            Unschedulable::IdleMeanwhile => Some((Evidence::SwitchRecords, Confidence::Low)),
         }
     }
 }

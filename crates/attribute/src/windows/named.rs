@@ -277,7 +277,8 @@ impl<'a> Named<'a> {
     fn withheld(&self, index: u32) -> Unschedulable {
         let own = matches!(self.frame(index).class, Class::Turn | Class::Work);
         if own {
-            self.withheld.at(self.window.root(index))
+            let root = self.window.root(index);
+            self.withheld.at(root).unless_idle(self.frame(root))
         } else {
             Unschedulable::No
         }

@@ -3,7 +3,7 @@
 use jitterscope_attribute::{Attributor, AttributorSettings, NameResolver, OutsideHints};
 use jitterscope_model::{
     Attribution, Comm, CpuId, EventKind, ExecutionContext, Gap, KernelAddr, KernelEvent, Name,
-    Nanos, Stall, StallId, TaskRef, ThreadRef, TickRate, Ticks,
+    Nanos, Stall, StallId, Subject, TaskRef, ThreadRef, TickRate, Ticks,
 };
 
 pub const VICTIM: i32 = 100;
@@ -167,4 +167,9 @@ pub fn shown(attribution: &Attribution) -> Vec<String> {
         )
     };
     attribution.parts.iter().map(shown).collect()
+}
+
+/// Whether the culprit is the idle thread, which takes nothing from anyone.
+pub fn is_idle_thread(subject: &Subject) -> bool {
+    matches!(subject, Subject::Thread(task) if task.tid == Some(0))
 }

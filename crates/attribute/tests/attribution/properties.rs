@@ -114,6 +114,7 @@ proptest! {
             let got = a.attribute(&s, &OutsideHints::default(), &Names);
             prop_assert_eq!(got.total(), rate.nanos(s.length()));
             for part in &got.parts {
+                prop_assert!(!is_idle_thread(&part.culprit.subject), "{part:?}");
                 prop_assert!(part.gross >= part.net);
                 prop_assert!(part.gross <= Nanos(rate.nanos(s.length()).0 + 1));
             }

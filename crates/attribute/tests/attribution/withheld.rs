@@ -1,10 +1,10 @@
 //! A spinning victim that was runnable, or stopped, and was not allowed to run.
 
 use crate::common::*;
-use jitterscope_attribute::Attributor;
+use jitterscope_attribute::{Attributor, OutsideHints};
 use jitterscope_model::{
-    Attribution, Confidence, DrainTurn, EventKind, Evidence, KernelEvent, Nanos, SchedClass,
-    Subject, TaskRef, ThrottledGroup, Ticks,
+    Attribution, Confidence, CpuId, DrainTurn, EventKind, Evidence, Gap, KernelEvent, Nanos,
+    SchedClass, Subject, TaskRef, ThrottledGroup, Ticks, Verdict,
 };
 
 fn idle() -> TaskRef {
@@ -284,4 +284,94 @@ fn a_stopped_victim_is_stopped_by_its_sender_whoever_has_the_cpu() {
     ];
     let got = attribute(&mut attributor(true), &stall(1000, 1_000_000), &events);
     assert_eq!(shown(&got), ["stopped/stopped by a tracer 999000"]);
+}
+
+#[test]
+fn an_idle_cpu_is_no_thief_if_the_switch_away_from_the_victim_left_no_record() {
+    let (start, end) = (1_000_000, 159_000_000);
+    let of_idle = |event: KernelEvent| KernelEvent { tid: 0, ..event };
+    let idles = [
+        of_idle(enter(1_010_000, "local_timer")),
+        of_idle(exit(1_012_000, "local_timer")),
+    ];
+    let woken = at(
+        158_900_000,
+        EventKind::SchedWaking {
+            task: victim(),
+            target: CPU,
+        },
+    );
+    let back = leaves(158_990_000, idle(), 0, victim());
+    // A real-time victim, too; and whether or not its wake-up was recorded.
+    for prio in [120, 10] {
+        for is_woken in [false, true] {
+            let own = task(VICTIM, "js-spin/1", prio);
+            let mut a = attributor(true);
+            a.event(&switch(500, idle(), own));
+            idles.iter().for_each(|event| a.event(event));
+            if is_woken {
+                let kind = EventKind::SchedWaking {
+                    task: own,
+                    target: CPU,
+                };
+                let sent = KernelEvent {
+                    cpu: CpuId(0),
+                    tid: 77,
+                    ..at(woken.time.0, kind)
+                };
+                a.sender_event(&sent);
+            }
+            a.event(&of_idle(back.clone()));
+            let stall = stall(start, end);
+            let gap = Gap {
+                start: stall.start,
+                length: stall.length(),
+            };
+            a.announce(CPU, gap);
+            let got = a.attribute(&stall, &OutsideHints::default(), &Names);
+            let idled = got
+                .parts
+                .iter()
+                .find(|part| part.culprit.subject == Subject::verdict(Verdict::IdleMeanwhile));
+            let idled = idled.unwrap_or_else(|| panic!("{:?}", shown(&got)));
+            assert!(idled.net > Nanos(150_000_000), "{:?}", shown(&got));
+            assert_eq!(idled.confidence, Confidence::Low);
+            let thieves = got.parts.iter().map(|part| &part.culprit.subject);
+            assert!(
+                !thieves.into_iter().any(is_idle_thread),
+                "{:?}",
+                shown(&got)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stopped_victim_that_continues_on_an_idle_cpu_waits_for_the_idle_exit() {
+    let kind = EventKind::SchedWaking {
+        task: victim(),
+        target: CPU,
+    };
+    let continued = KernelEvent {
+        cpu: CpuId(0),
+        tid: 77,
+        ..at(700_000, kind)
+    };
+    let other = task(200, "make", 120);
+    let mut a = attributor(true);
+    a.sender_event(&continued);
+    let events = [
+        leaves(1000, victim(), 4, other),
+        // It begins to idle when the victim is already on its way.
+        leaves(750_000, other, 1, idle()),
+        leaves(800_000, idle(), 0, victim()),
+    ];
+    let got = attribute(&mut a, &stall(1000, 800_000), &events);
+    assert_eq!(
+        shown(&got),
+        [
+            "stopped/stopped by a signal 749000",
+            "switch/idle exit 50000"
+        ]
+    );
 }

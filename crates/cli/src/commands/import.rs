@@ -19,19 +19,21 @@ use std::path::PathBuf;
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads a trace.dat of version 6 or 7, as trace-cmd writes it, and a perf.data with tracepoints, on any machine. The run \
-that it makes is an ordinary one: report, diff, export, query and serve take it.
+Reads a trace.dat of version 6 or 7, as trace-cmd writes it, a perf.data with tracepoints, and a CTF trace, the folder \
+of an LTTng session, on any machine. The run that it makes is an ordinary one: report, diff, export, query and serve \
+take it.
 
   jitterscope import trace.dat --comm rx-thread
   jitterscope import trace.dat --cpus 3 --for java
   jitterscope import perf.data --cpus 3
+  jitterscope import lttng-traces/SESSION --cpus 3
 
 A trace has no probe, so name whose time counts: a thread that waits or is interrupted (--comm, --pid), or a CPU that \
 others take from the threads that belong there (--cpus, with --for or with the thread that had most of it). Record \
 with at least: trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue, or perf record -a \
 -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'")]
 pub struct ImportArgs {
-    /// The file
+    /// The file, or the folder of a CTF trace
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Watch these CPUs

@@ -4,6 +4,7 @@
 //! or an unwritable file shows early. Lost rows are counted and reported ([`Delivery`](jitterscope_model::Delivery)).
 
 mod csv;
+mod ctf;
 pub(crate) mod hgrm;
 pub(crate) mod hlog;
 pub mod influx;
@@ -26,6 +27,7 @@ pub static FORMATS: &[&Format] = &[
     &parquet::FORMAT,
     &perfetto::FORMAT,
     &tracedat::FORMAT,
+    &ctf::FORMAT,
     &influx::FORMAT,
 ];
 

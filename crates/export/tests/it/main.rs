@@ -8,6 +8,7 @@ mod dashboard;
 mod perfetto_reader;
 
 mod conformance;
+mod ctf;
 mod duckdb;
 mod files;
 mod formats;

@@ -76,6 +76,8 @@ verdicts! {
     UnrecordedFault = Unresolved "page fault without a record",
     /// The victim was runnable, the CPU idled, and no record shows why.
     RunnableIdle = Unresolved "runnable but idle",
+    /// The CPU idled, and no record shows why the victim did not run: its last switch left none.
+    IdleMeanwhile = Unresolved "idle meanwhile",
     /// A victim that only reads the clock was put to sleep: frozen by a control group, or waiting in a page fault.
     AsleepInKernel = Unresolved "asleep in the kernel",
     /// The CPU stood still before the kernel was entered.

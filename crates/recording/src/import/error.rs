@@ -3,6 +3,7 @@
 use jitterscope_model::{CpuSet, SinkError, visible};
 use jitterscope_platform::AccessError;
 use jitterscope_source::ContextError;
+use jitterscope_source::ctf::CtfError;
 use jitterscope_source::perfdata::PerfDataError;
 use jitterscope_source::tracedat::TraceDatError;
 use jitterscope_store::StoreError;
@@ -27,6 +28,16 @@ pub enum ImportError {
         path: PathBuf,
         source: PerfDataError,
     },
+    /// The folder is a CTF trace that we do not read.
+    #[error("{}: {source}", visible(&path.to_string_lossy()))]
+    Ctf { path: PathBuf, source: CtfError },
+    /// The folder holds no trace.
+    #[error(
+        "{} is a folder without a file named metadata. import reads a folder if it is a CTF trace: name the one with \
+         that file, such as kernel/ of an LTTng session",
+        visible(&path.to_string_lossy())
+    )]
+    NoTrace { path: PathBuf },
     /// There is no file for the pages that are made of its records.
     #[error(
         "the folder {} takes no temporary file, which the records need: {source}. Name another one with --runs",

@@ -153,8 +153,8 @@ impl Facts {
         let sources = self.sources(opened, source);
         let mut warnings: Vec<Warning> = crate::after::of_sources(&sources).into_iter().collect();
         let mut cut = source.incomplete();
-        if opened.is_cut {
-            cut = opened.streams.iter().map(|stream| stream.cpu).collect();
+        for cpu in opened.cut.iter() {
+            cut.insert(cpu);
         }
         if !cut.is_empty() {
             warnings.push(Warning::ImportCut { cpus: cut });

@@ -1,4 +1,4 @@
-//! Imports what another tool recorded: a `trace.dat` or a `perf.data` becomes an ordinary run.
+//! Imports what another tool recorded: a `trace.dat`, a `perf.data` or a CTF trace becomes an ordinary run.
 //!
 //! The file's pages are a [`Source`] ([`pages`]): turn by turn, in order of time, in bounded memory. The same stages as
 //! in a recording make stalls of them, and the run keeps pages and setup, so that a replay takes the same steps. The
@@ -6,6 +6,7 @@
 
 mod error;
 mod facts;
+mod folder;
 mod opened;
 mod pages;
 mod settings;
@@ -51,10 +52,15 @@ pub fn import(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Imported, ImportError> {
-    let file = Foreign::open(settings)?;
-    let mut opened = match file.is_perf_data()? {
-        true => file.perf_data(settings, stop)?,
-        false => file.trace_dat(settings)?,
+    let mut opened = match folder::of(&settings.file)? {
+        Some(folder) => folder.open(settings, stop)?,
+        None => {
+            let file = Foreign::open(settings)?;
+            match file.is_perf_data()? {
+                true => file.perf_data(settings, stop)?,
+                false => file.trace_dat(settings)?,
+            }
+        }
     };
     let (mut context, unreadable) = opened.context();
     let plan = victims::plan(&mut opened, &context, settings, stop)?;

@@ -55,8 +55,8 @@ pub(super) struct Opened {
     pub(super) name: String,
     /// The last change of the file, nanoseconds since the epoch.
     pub(super) changed_ns: u64,
-    /// Whether its records end too early on all CPUs.
-    pub(super) is_cut: bool,
+    /// CPUs whose records end too early.
+    pub(super) cut: CpuSet,
     /// Records that have the time of the one before, because they are out of order.
     pub(super) moved: u64,
     /// Samples without the bytes of an event.
@@ -133,8 +133,12 @@ impl Foreign {
             },
         })?;
         let opened = Opened::of_dat(read.dat, self.name, self.changed_ns, settings)?;
+        let cut = match read.cut {
+            true => opened.streams.iter().map(|stream| stream.cpu).collect(),
+            false => CpuSet::new(),
+        };
         Ok(Opened {
-            is_cut: read.cut,
+            cut,
             moved: read.disordered,
             without_bytes: read.without_bytes,
             ..opened
@@ -143,7 +147,7 @@ impl Foreign {
 }
 
 /// A file without a name in the folder of runs: it is gone however the program ends.
-fn unnamed(runs: &Path) -> Result<File, AccessError> {
+pub(super) fn unnamed(runs: &Path) -> Result<File, AccessError> {
     let dir = HeldDir::trusted_or_made(runs)?;
     let name = format!(".import-{}", std::process::id());
     // One that was killed at this very place had the same id.
@@ -170,7 +174,7 @@ impl Opened {
         Opened::of_dat(dat, name, changed_ns, settings)
     }
 
-    fn of_dat(
+    pub(super) fn of_dat(
         dat: TraceDat,
         name: String,
         changed_ns: u64,
@@ -216,7 +220,7 @@ impl Opened {
             streams,
             name,
             changed_ns,
-            is_cut: false,
+            cut: CpuSet::new(),
             moved: 0,
             without_bytes: 0,
         })
@@ -227,6 +231,9 @@ impl Opened {
         match self.dat.format {
             Imported::PERF_DATA => {
                 "perf record -a -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'"
+            }
+            Imported::CTF => {
+                "lttng enable-event --kernel 'sched_*,irq_*,timer_*,workqueue_*,power_*,x86_irq_vectors_*'"
             }
             _ => "trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue",
         }
@@ -397,11 +404,23 @@ fn clock(
     let name = of_buffer
         .or_else(|| dat.options.clock.clone())
         .unwrap_or_else(|| DEFAULT_CLOCK.to_owned());
-    if Imported::NANOSECOND_CLOCKS.contains(&name.as_str()) {
+    let is_nanoseconds = dat.options.hz == Some(TickRate::NANOSECONDS.hz);
+    if Imported::NANOSECOND_CLOCKS.contains(&name.as_str()) || is_nanoseconds {
         return Ok(FileClock {
             name,
             kind: ClockKind::MonotonicRaw,
             rate: TickRate::NANOSECONDS,
+        });
+    }
+    if let Some(hz) = dat.options.hz {
+        return Ok(FileClock {
+            name,
+            kind: ClockKind::Tsc,
+            rate: TickRate {
+                hz,
+                error_ppb: 0,
+                source: RateSource::Kernel,
+            },
         });
     }
     let refused = |advice| ImportError::Clock {

@@ -164,6 +164,71 @@ fn followed_threads_have_the_same_verdicts_after_an_export_and_an_import() {
 }
 
 #[test]
+fn a_ctf_trace_has_the_same_verdicts_as_a_trace_dat() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in ["passive", "attach"] {
+        let run = fixture(kind);
+        let dat = exported(&run, dir.path());
+        let folder = dir.path().join(format!("{kind}.ctf"));
+        let target: Destination = format!("ctf://{}", folder.display()).parse().unwrap();
+        export_run(&run, &[target]).unwrap();
+        let manifest = run.manifest();
+        let victim = match manifest.passive.first() {
+            Some(cpu) => Victim::Cpus {
+                cpus: manifest.probe.cpus.clone(),
+                owners: Owners::Process(cpu.threads[0].tid),
+            },
+            None => {
+                let of = |of: &&jitterscope_model::ThreadAccount| of.waiting_ns + of.running_ns;
+                Victim::Process(manifest.threads.iter().max_by_key(of).unwrap().tid)
+            }
+        };
+        let mut of_dat = settings(&dat, dir.path(), Some(victim));
+        of_dat.threshold = Some(manifest.probe.threshold_ns);
+        let of_ctf = ImportSettings {
+            file: folder.clone(),
+            ..of_dat.clone()
+        };
+        let (expected, found) = (imported(&of_dat).unwrap(), imported(&of_ctf).unwrap());
+        let from = found.manifest().imported.clone().unwrap();
+        assert_eq!((&*from.format, from.states_date), ("CTF trace", true));
+        // The measurement began then; CTF states the time of day.
+        let begun = |run: &RunReader| {
+            let start = run.manifest().clock_start;
+            start.realtime_of(manifest.clock_start.ticks, run.manifest().rate)
+        };
+        assert!(begun(&found).abs_diff(manifest.clock_start.realtime_ns) < 10_000);
+        let (expected, found) = (verdicts(&expected, ALL), verdicts(&found, ALL));
+        let (there, same) = alike(&expected, &found);
+        assert!(expected.len() >= 4, "{expected:?}");
+        assert_eq!(
+            (found.len(), there, same),
+            (expected.len(), expected.len(), expected.len()),
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_without_metadata_is_no_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = imported(&settings(dir.path(), dir.path(), None))
+        .err()
+        .unwrap();
+    assert!(matches!(refused, ImportError::NoTrace { .. }), "{refused}");
+    fs::write(
+        dir.path().join("metadata"),
+        "trace { major = 2; minor = 0; };",
+    )
+    .unwrap();
+    let refused = imported(&settings(dir.path(), dir.path(), None))
+        .err()
+        .unwrap();
+    assert!(refused.to_string().contains("version 2.0"), "{refused}");
+    assert!(is_clean(dir.path()));
+}
+
+#[test]
 fn an_imported_run_is_replayed_and_shown_like_any_other() {
     let dir = tempfile::tempdir().unwrap();
     let file = exported(&fixture("attach"), dir.path());

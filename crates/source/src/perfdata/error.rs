@@ -1,5 +1,6 @@
 //! Why a file is not read.
 
+use crate::page_store::PagesError;
 use crate::ring::LayoutError;
 use crate::tracedat::TraceDatError;
 use std::io;
@@ -64,6 +65,18 @@ impl From<TraceDatError> for PerfDataError {
             _ => PerfDataError::Damaged {
                 what: "description of its tracepoints",
                 why: "it is of another form",
+            },
+        }
+    }
+}
+
+impl From<PagesError> for PerfDataError {
+    fn from(error: PagesError) -> PerfDataError {
+        match error {
+            PagesError::Io(error) => PerfDataError::Pages(error),
+            PagesError::Losses => PerfDataError::Damaged {
+                what: "list of records",
+                why: "it has more losses than records could have",
             },
         }
     }

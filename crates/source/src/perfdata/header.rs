@@ -1,13 +1,13 @@
 //! What a file says of its records: its header, the attributes of its events, and the descriptions at its end.
 
 use super::error::PerfDataError;
-use super::pages::PageStore;
 use super::sample::Form;
 use super::{MAGIC, MAGIC_BIG_ENDIAN};
 use crate::context::FormatText;
+use crate::page_store::PageStore;
 use crate::symbols::{Symbols, SymbolsError};
 use crate::tracedat::{Buffer, Cursor, Options, ReadAt, TraceDat, Tracing};
-use jitterscope_model::Comm;
+use jitterscope_model::{Comm, Imported};
 use std::collections::{BTreeMap, HashMap};
 
 /// The length of a file's header; that of a stream is shorter.
@@ -144,7 +144,7 @@ impl Header {
             functions: self.functions,
             threads,
         };
-        TraceDat::of_pages(store, tracing, options, buffer)
+        TraceDat::of_pages((Imported::PERF_DATA, 2), store, tracing, options, buffer)
     }
 }
 

@@ -10,18 +10,16 @@
 
 mod error;
 mod header;
-mod pages;
 mod records;
 mod sample;
 mod sorted;
 
-pub use error::PerfDataError;
-use pages::PageStore;
-
+use crate::page_store::{MOST_CPUS, PageStore};
 use crate::ring::PageLayout;
 use crate::tracedat::{ReadAt, TraceDat};
+pub use error::PerfDataError;
 use header::Header;
-use pages::MOST_CPUS;
+use jitterscope_model::CpuId;
 use records::{Found, Records};
 use sorted::{Sorted, What};
 use std::collections::BTreeMap;
@@ -72,7 +70,9 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
                 let bytes = What::Record(sample.bytes.into());
                 sorted.put(sample.time, sample.cpu, bytes);
             }
-            Found::Round => sorted.round(&mut |time, cpu, what| store.take(time, cpu, what))?,
+            Found::Round => {
+                sorted.round(&mut |time, cpu, what| take(&mut store, time, cpu, what))?
+            }
             Found::Lost { at, count } => {
                 lost = lost.saturating_add(count);
                 if let Some((time, cpu)) = at.filter(|(_, cpu)| cpu.0 < MOST_CPUS) {
@@ -89,13 +89,13 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
             Found::NoBytes => without_bytes += 1,
         }
         if sorted.is_full() {
-            sorted.half(&mut |time, cpu, what| store.take(time, cpu, what))?;
+            sorted.half(&mut |time, cpu, what| take(&mut store, time, cpu, what))?;
         }
     }
     for (cpu, (time, count)) in losses {
         sorted.put(time, cpu, What::Lost(count));
     }
-    sorted.all(&mut |time, cpu, what| store.take(time, cpu, what))?;
+    sorted.all(&mut |time, cpu, what| take(&mut store, time, cpu, what))?;
     let disordered = store.disordered;
     let lost = lost.max(lost_in_all).saturating_add(store.unplaced);
     let buffer = store.finish()?;
@@ -106,6 +106,15 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
         disordered,
         without_bytes,
     })
+}
+
+/// Takes what comes next.
+fn take(store: &mut PageStore, time: u64, cpu: CpuId, what: What) -> Result<(), PerfDataError> {
+    match what {
+        What::Record(bytes) => store.put(time, cpu, &bytes)?,
+        What::Lost(count) => store.lost(cpu, count)?,
+    }
+    Ok(())
 }
 
 #[cfg(test)]

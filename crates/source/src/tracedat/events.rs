@@ -4,7 +4,7 @@ use crate::tracefs::{Missing, is_recorded, missing_in};
 use jitterscope_model::{SourceProblem, SourceReport, SourceStatus};
 
 /// Whether a recording of our own has this event.
-pub(super) fn is_read(system: &str, event: &str) -> bool {
+pub(crate) fn is_read(system: &str, event: &str) -> bool {
     is_recorded(system, event)
 }
 

@@ -23,6 +23,7 @@ pub use bytes::ReadAt;
 pub(crate) use bytes::{Cursor, text_of};
 pub use compressed::Compression;
 pub use error::TraceDatError;
+pub(crate) use events::is_read;
 pub use events::missing;
 pub use options::{Options, TscScale};
 pub use pages::{CpuPages, least_memory};
@@ -95,8 +96,10 @@ impl TraceDat {
         })
     }
 
-    /// Pages made of the records of a `perf.data`, which `file` holds uncompressed, and what that says of them.
+    /// Pages made of the records of another format and its version, which `file` holds uncompressed, and what that says
+    /// of them.
     pub(crate) fn of_pages(
+        (format, version): (&'static str, u32),
         file: impl ReadAt + 'static,
         tracing: Tracing,
         options: Options,
@@ -104,8 +107,8 @@ impl TraceDat {
     ) -> TraceDat {
         TraceDat {
             file: Box::new(file),
-            format: Imported::PERF_DATA,
-            version: 2,
+            format,
+            version,
             compression: Compression::None,
             header_page: tracing.header_page,
             formats: tracing.formats,

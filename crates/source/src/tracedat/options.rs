@@ -59,6 +59,8 @@ pub struct Options {
     /// The kernel's name of the clock.
     pub clock: Option<String>,
     pub tsc_scale: Option<TscScale>,
+    /// Ticks per second of the clock, if the file states them exactly.
+    pub hz: Option<u64>,
     /// What is added to every time, nanoseconds.
     pub offset: i64,
     /// What is added to every time so that it is the time of day, microseconds.

@@ -27,6 +27,9 @@ pub(super) fn explanation(verdict: Verdict) -> Option<&'static str> {
         Verdict::RunnableIdle => {
             "the thread could run and the CPU idled; nothing that was counted says why"
         }
+        Verdict::IdleMeanwhile => {
+            "the CPU idled, and no record says why the thread did not run: its last switch left none"
+        }
         Verdict::AsleepInKernel => {
             "the probe was put to sleep: frozen by a control group, or waiting in a page fault"
         }
@@ -86,6 +89,7 @@ pub(super) fn beside_name(verdict: Verdict) -> &'static str {
         Verdict::UnrecordedFault => "counted by the kernel, without a record",
         Verdict::AsleepInKernel => "the thread slept, though it only reads the clock",
         Verdict::RunnableIdle => "the CPU idled though the thread could run",
+        Verdict::IdleMeanwhile => "the CPU idled, and nothing says why the thread did not run",
         Verdict::CpuTaken | Verdict::VirtualMachinePaused => {
             "no kernel event inside, on a virtual machine"
         }

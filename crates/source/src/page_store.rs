@@ -1,7 +1,5 @@
 //! Pages of a ring buffer made of single records, in a file of our own.
 
-use super::error::PerfDataError;
-use super::sorted::What;
 use crate::ring::{PageLayout, PageWriter};
 use crate::tracedat::{Buffer, CpuData, ReadAt};
 use jitterscope_model::{CpuId, PutInOrder, Ticks};
@@ -11,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// No kernel has a CPU beyond this.
-pub(super) const MOST_CPUS: u32 = 8192;
+pub(crate) const MOST_CPUS: u32 = 8192;
 /// A page of this file, bytes, unless the file's description allows only smaller ones.
 const PAGE: usize = 4096;
 /// Pages take less room than the records do in their file, unless a CPU lost records again and again: each loss ends a
@@ -21,8 +19,16 @@ const SPARE: u64 = 64 << 20;
 /// The pages of a CPU are read as if they were together: each CPU has a range of its own.
 const RANGE_BITS: u32 = 48;
 
+/// Why no page is taken.
+#[derive(Debug)]
+pub(crate) enum PagesError {
+    Io(io::Error),
+    /// There are more losses than records could have.
+    Losses,
+}
+
 /// The pages of the CPUs, one after another as they were filled.
-pub(super) struct PageStore {
+pub(crate) struct PageStore {
     file: File,
     layout: PageLayout,
     page_size: usize,
@@ -33,9 +39,9 @@ pub(super) struct PageStore {
     /// The most bytes that it takes.
     most: u64,
     /// Records whose time was before that of the previous one of their CPU.
-    pub(super) disordered: u64,
+    pub(crate) disordered: u64,
     /// Records of a CPU that no kernel has, or longer than a page.
-    pub(super) unplaced: u64,
+    pub(crate) unplaced: u64,
 }
 
 struct OfCpu {
@@ -47,7 +53,7 @@ struct OfCpu {
 
 impl PageStore {
     /// Pages of records that take `records` bytes in their own file.
-    pub(super) fn new(file: File, layout: PageLayout, records: u64) -> PageStore {
+    pub(crate) fn new(file: File, layout: PageLayout, records: u64) -> PageStore {
         PageStore {
             file,
             page_size: PAGE.min(layout.page_size()),
@@ -79,22 +85,11 @@ impl PageStore {
         Some(slot)
     }
 
-    /// Takes what comes next.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub(super) fn take(&mut self, time: u64, cpu: CpuId, what: What) -> Result<(), PerfDataError> {
-        match what {
-            What::Record(bytes) => self.put(time, cpu, &bytes),
-            What::Lost(count) => self.lost(cpu, count),
-        }
-    }
-
     /// Adds a record. One of a CPU that no kernel has, or longer than a page, is a loss.
     ///
     /// # Errors
     /// The file cannot be written.
-    fn put(&mut self, time: u64, cpu: CpuId, bytes: &[u8]) -> Result<(), PerfDataError> {
+    pub(crate) fn put(&mut self, time: u64, cpu: CpuId, bytes: &[u8]) -> Result<(), PagesError> {
         let Some(slot) = self.slot(cpu) else {
             self.unplaced += 1;
             return Ok(());
@@ -120,7 +115,7 @@ impl PageStore {
     ///
     /// # Errors
     /// The file cannot be written.
-    fn lost(&mut self, cpu: CpuId, count: u64) -> Result<(), PerfDataError> {
+    pub(crate) fn lost(&mut self, cpu: CpuId, count: u64) -> Result<(), PagesError> {
         let Some(slot) = self.slot(cpu) else {
             return Ok(());
         };
@@ -130,26 +125,20 @@ impl PageStore {
         Ok(())
     }
 
-    fn write(&mut self, slot: usize) -> Result<(), PerfDataError> {
+    fn write(&mut self, slot: usize) -> Result<(), PagesError> {
         let of = &mut self.cpus[slot];
         if of.filling.is_empty() {
             return Ok(());
         }
         let at = u64::from(self.written) * self.page_size as u64;
         if at >= self.most {
-            return Err(PerfDataError::Damaged {
-                what: "list of records",
-                why: "it has more losses than records could have",
-            });
+            return Err(PagesError::Losses);
         }
         let page = of.filling.take();
-        self.file
-            .write_all_at(&page, at)
-            .map_err(PerfDataError::Pages)?;
+        self.file.write_all_at(&page, at).map_err(PagesError::Io)?;
         of.pages.push(self.written);
         let next = self.written.checked_add(1);
-        self.written =
-            next.ok_or_else(|| PerfDataError::Pages(io::ErrorKind::FileTooLarge.into()))?;
+        self.written = next.ok_or_else(|| PagesError::Io(io::ErrorKind::FileTooLarge.into()))?;
         Ok(())
     }
 
@@ -157,7 +146,7 @@ impl PageStore {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn finish(&mut self) -> Result<Buffer, PerfDataError> {
+    pub(crate) fn finish(&mut self) -> Result<Buffer, PagesError> {
         for slot in 0..self.cpus.len() {
             self.write(slot)?;
         }

@@ -1,0 +1,383 @@
+//! The events of a trace as records of the kernel's ring buffer: a format for each, and how its fields get there.
+
+use super::names::{kernel_event, kernel_field};
+use super::types::{EventClass, Int, Name, StreamClass, Trace, Type};
+use super::values::Value;
+use crate::context::FormatText;
+use std::collections::{BTreeMap, HashMap};
+
+/// The head of every record: type, flags, preemption depth, thread.
+pub(super) const HEAD: usize = 8;
+pub(super) const FLAGS: usize = 2;
+pub(super) const THREAD: usize = 4;
+/// The longest text or list of bytes that is kept.
+const LONGEST: usize = 512;
+/// The longest array that has its place in a record.
+const LONGEST_ARRAY: u64 = 64;
+/// An event has at most so many fields.
+const MOST_FIELDS: usize = 64;
+/// The events that name functions and threads, of our own exports and of LTTng.
+pub const FUNCTION: &str = "jitterscope:function";
+pub const NAMED_THREAD: &str = "jitterscope:thread";
+const STATE_OF_PROCESS: &str = "lttng_statedump_process_state";
+
+/// What an event says of who runs, beyond its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tells {
+    Nothing,
+    /// Places of the two threads in the record.
+    Switch {
+        prev: usize,
+        next: usize,
+    },
+    /// An interrupt or a softirq begins or ends: the flag of the records within it.
+    Enters(u8),
+    Leaves(u8),
+    /// The name of a function, or of a thread.
+    Function {
+        address: Name,
+        name: Name,
+    },
+    Thread {
+        tid: Name,
+        name: Name,
+    },
+}
+
+/// The place of a field in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    None,
+    Number {
+        at: usize,
+        bytes: usize,
+    },
+    Fixed {
+        at: usize,
+        bytes: usize,
+    },
+    Located {
+        at: usize,
+    },
+    /// The running thread and the flags of the head.
+    Thread,
+    Flags,
+}
+
+/// How an event becomes a record.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The number of its format.
+    id: u16,
+    places: Vec<Place>,
+    /// Bytes of its record before those of located fields.
+    length: usize,
+    pub(super) tells: Tells,
+}
+
+/// All plans of a trace, by stream and event.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    plans: HashMap<(u64, u64), Plan>,
+    pub(super) formats: Vec<FormatText>,
+}
+
+const HARD: u8 = 0x08;
+const SOFT: u8 = 0x10;
+
+impl Plans {
+    pub(super) fn of(trace: &Trace) -> Plans {
+        let all = || {
+            let streams = trace.streams.iter();
+            streams.flat_map(|(stream, of)| {
+                of.events
+                    .iter()
+                    .map(move |(id, event)| ((*stream, *id), of, event))
+            })
+        };
+        let name = |event: &EventClass| kernel_event(&event.name, false);
+        let wakes =
+            !all().any(|(_, _, event)| name(event).is_some_and(|(_, name)| name == "sched_waking"));
+        let mut made = Plans::default();
+        // Channels may declare the same event: equal ones have one format.
+        let mut known: BTreeMap<(&str, String, String), u16> = BTreeMap::new();
+        for (key, _, event) in all() {
+            let Some((system, kernels)) = kernel_event(&event.name, wakes) else {
+                if let Some(tells) = names_something(trace, event) {
+                    let plan = Plan {
+                        id: 0,
+                        places: Vec::new(),
+                        length: HEAD,
+                        tells,
+                    };
+                    made.plans.insert(key, plan);
+                }
+                continue;
+            };
+            let (mut plan, fields) = placed(trace, (system, &kernels), event);
+            let next = made.formats.len() + 1;
+            let text = fields.clone();
+            let id = *known
+                .entry((system, kernels.clone(), fields))
+                .or_insert_with(|| {
+                    let id = u16::try_from(next).unwrap_or(0);
+                    if id > 0 {
+                        made.formats.push(FormatText {
+                            system: system.into(),
+                            text: format!("name: {kernels}\nID: {id}\nformat:\n{COMMON}\n{text}\n"),
+                            event: kernels,
+                        });
+                    }
+                    id
+                });
+            if id > 0 {
+                plan.id = id;
+                made.plans.insert(key, plan);
+            }
+        }
+        made
+    }
+
+    pub(super) fn get(&self, stream: u64, event: u64) -> Option<&Plan> {
+        self.plans.get(&(stream, event))
+    }
+
+    /// Whether the trace has any event of the kernel.
+    pub(super) fn is_empty(&self) -> bool {
+        self.formats.is_empty()
+    }
+}
+
+const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
+
+/// Whether an event only names a function or a thread.
+fn names_something(trace: &Trace, event: &EventClass) -> Option<Tells> {
+    let of = |name: &str| number_of(trace, name);
+    match event.name.as_str() {
+        FUNCTION => Some(Tells::Function {
+            address: of("address")?,
+            name: of("name")?,
+        }),
+        NAMED_THREAD | STATE_OF_PROCESS => Some(Tells::Thread {
+            tid: of("tid")?,
+            name: of("name")?,
+        }),
+        _ => None,
+    }
+}
+
+/// The number of a field's name.
+pub(super) fn number_of(trace: &Trace, name: &str) -> Option<Name> {
+    let found = trace.names.iter().position(|known| known == name)?;
+    Name::try_from(found).ok()
+}
+
+/// Gives each field of an event a place. Returns also the lines of the format.
+fn placed(trace: &Trace, (system, kernels): (&str, &str), event: &EventClass) -> (Plan, String) {
+    let mut plan = Plan {
+        id: 0,
+        places: Vec::new(),
+        length: HEAD,
+        tells: Tells::Nothing,
+    };
+    let mut lines = String::new();
+    let fields = match event.fields.as_deref() {
+        Some(Type::Struct { fields, .. }) => &fields[..],
+        _ => &[],
+    };
+    for field in fields.iter().take(MOST_FIELDS) {
+        let theirs = trace
+            .names
+            .get(field.name as usize)
+            .map_or("", String::as_str);
+        let name = kernel_field(system, kernels, theirs);
+        let place = match name {
+            // perf's.
+            "common_pid" => Place::Thread,
+            "common_flags" => Place::Flags,
+            "common_type" | "common_preempt_count" => Place::None,
+            _ => plan.place(&field.of, name, &mut lines),
+        };
+        plan.places.push(place);
+    }
+    let at = |name: &str| {
+        let places = fields.iter().zip(&plan.places);
+        let mut named = places.filter(|(field, _)| {
+            let theirs = trace
+                .names
+                .get(field.name as usize)
+                .map_or("", String::as_str);
+            kernel_field(system, kernels, theirs) == name
+        });
+        named.find_map(|(_, place)| match place {
+            Place::Number { at, bytes: 4 } => Some(*at),
+            _ => None,
+        })
+    };
+    let tells = match (system, kernels) {
+        ("sched", "sched_switch") => match (at("prev_pid"), at("next_pid")) {
+            (Some(prev), Some(next)) => Tells::Switch { prev, next },
+            _ => Tells::Nothing,
+        },
+        ("irq", "irq_handler_entry") => Tells::Enters(HARD),
+        ("irq", "irq_handler_exit") => Tells::Leaves(HARD),
+        ("irq", "softirq_entry") => Tells::Enters(SOFT),
+        ("irq", "softirq_exit") => Tells::Leaves(SOFT),
+        ("irq_vectors", name) if name.ends_with("_entry") => Tells::Enters(HARD),
+        ("irq_vectors", _) => Tells::Leaves(HARD),
+        _ => Tells::Nothing,
+    };
+    plan.tells = tells;
+    (plan, lines)
+}
+
+impl Plan {
+    /// Gives a field the next place, if its type has one.
+    fn place(&mut self, of: &Type, name: &str, lines: &mut String) -> Place {
+        let is_name = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_name || name.is_empty() || name.len() > 64 {
+            return Place::None;
+        }
+        let byte = |of: &Type| {
+            matches!(
+                of,
+                Type::Int(Int {
+                    size: 8,
+                    align: 8,
+                    ..
+                })
+            )
+        };
+        let (place, line, bytes) = match of {
+            Type::Int(int) | Type::Enum { of: int, .. } => {
+                let bytes = (int.size.div_ceil(8) as usize).next_power_of_two();
+                let at = self.length.next_multiple_of(bytes);
+                let signed = u8::from(int.signed);
+                let kind = if int.signed { "s" } else { "u" };
+                let line = format!(
+                    "{kind}{} {name};\toffset:{at};\tsize:{bytes};\tsigned:{signed}",
+                    bytes * 8
+                );
+                (Place::Number { at, bytes }, line, at + bytes)
+            }
+            Type::Array { of, length } if byte(of) && (1..=LONGEST_ARRAY).contains(length) => {
+                let (at, bytes) = (self.length, *length as usize);
+                let line = format!("char {name}[{bytes}];\toffset:{at};\tsize:{bytes};\tsigned:0");
+                (Place::Fixed { at, bytes }, line, at + bytes)
+            }
+            Type::Text => self.located(name),
+            Type::Sequence { of, .. } | Type::Array { of, .. } if byte(of) => self.located(name),
+            _ => return Place::None,
+        };
+        self.length = bytes;
+        lines.push_str(&format!("\tfield:{line};\n"));
+        place
+    }
+
+    fn located(&self, name: &str) -> (Place, String, usize) {
+        let at = self.length.next_multiple_of(4);
+        let line = format!("__data_loc char[] {name};\toffset:{at};\tsize:4;\tsigned:0");
+        (Place::Located { at }, line, at + 4)
+    }
+
+    /// An empty record.
+    pub(super) fn begin(&self, record: &mut Vec<u8>) {
+        record.clear();
+        record.resize(self.length, 0);
+        record[..2].copy_from_slice(&self.id.to_le_bytes());
+    }
+
+    /// Puts a field into a record. Returns the running thread, if the field says it.
+    pub(super) fn put(&self, record: &mut Vec<u8>, index: usize, value: Value<'_>) -> Stated {
+        let Some(place) = self.places.get(index) else {
+            return Stated::Nothing;
+        };
+        match (*place, value) {
+            (Place::Number { at, bytes }, Value::Int(number)) => {
+                record[at..at + bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
+            }
+            (Place::Fixed { at, bytes }, Value::Bytes(own)) => {
+                let length = own.len().min(bytes);
+                record[at..at + length].copy_from_slice(&own[..length]);
+            }
+            (Place::Located { at }, Value::Bytes(own)) => {
+                let own = &own[..own.len().min(LONGEST)];
+                // With the NUL that ends a text.
+                let word = (own.len() as u32 + 1) << 16 | record.len() as u32;
+                record[at..at + 4].copy_from_slice(&word.to_le_bytes());
+                record.extend_from_slice(own);
+                record.push(0);
+            }
+            (Place::Thread, Value::Int(tid)) => return Stated::Thread(tid as i32),
+            (Place::Flags, Value::Int(flags)) => return Stated::Flags(flags as u8),
+            _ => {}
+        }
+        Stated::Nothing
+    }
+}
+
+/// What a field says of the head of its record.
+pub(super) enum Stated {
+    Nothing,
+    Thread(i32),
+    Flags(u8),
+}
+
+/// The names of fields that place packets and events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) magic: Option<Name>,
+    pub(super) stream_id: Option<Name>,
+    pub(super) begin: Option<Name>,
+    pub(super) content: Option<Name>,
+    pub(super) size: Option<Name>,
+    pub(super) sequence: Option<Name>,
+    pub(super) discarded: Option<Name>,
+    pub(super) cpu: Option<Name>,
+    pub(super) id: Option<Name>,
+    pub(super) tid: [Option<Name>; 2],
+    pub(super) flags: Option<Name>,
+}
+
+impl Places {
+    pub(super) fn of(trace: &Trace) -> Places {
+        let of = |name| number_of(trace, name);
+        Places {
+            magic: of("magic"),
+            stream_id: of("stream_id"),
+            begin: of("timestamp_begin"),
+            content: of("content_size"),
+            size: of("packet_size"),
+            sequence: of("packet_seq_num"),
+            discarded: of("events_discarded"),
+            cpu: of("cpu_id"),
+            id: of("id"),
+            tid: [of("tid"), of("perf_tid")],
+            flags: of("common_flags"),
+        }
+    }
+}
+
+/// Whether a header has a time, directly or in its parts.
+pub(super) fn has_time(of: &Type) -> bool {
+    match of {
+        Type::Int(int) | Type::Enum { of: int, .. } => int.is_time,
+        Type::Struct { fields, .. }
+        | Type::Variant {
+            options: fields, ..
+        } => fields.iter().any(|field| has_time(&field.of)),
+        _ => false,
+    }
+}
+
+impl StreamClass {
+    /// Whether its events have times.
+    pub(super) fn has_time(&self) -> bool {
+        self.event_header.as_deref().is_some_and(has_time)
+    }
+}
