@@ -41,8 +41,10 @@ class DuckDb:
 class ClickHouse:
     name = "ClickHouse (chdb)"
 
-    def __init__(self, folder, url, read="file"):
+    def __init__(self, folder, url):
         from chdb import session
+
+        read = "s3" if url.startswith("http") else "file"
 
         self.session = session.Session()
         self.rows("CREATE DATABASE fleet")
@@ -88,8 +90,11 @@ def snappy():
 
     jar = glob.glob(os.path.join(os.path.dirname(pyspark.__file__), "jars", "snappy-java-*.jar"))[0]
     name = "libsnappyjava.so"
-    with zipfile.ZipFile(jar) as packed, open(name, "wb") as file:
-        file.write(packed.read(f"org/xerial/snappy/native/Linux/{os.uname().machine}/{name}"))
+    # Another process may have it mapped.
+    if not os.path.exists(name):
+        with zipfile.ZipFile(jar) as packed, open(f"{name}.new", "wb") as file:
+            file.write(packed.read(f"org/xerial/snappy/native/Linux/{os.uname().machine}/{name}"))
+        os.rename(f"{name}.new", name)
     return f"-Dorg.xerial.snappy.lib.path={os.getcwd()} -Dorg.xerial.snappy.lib.name={name}"
 
 

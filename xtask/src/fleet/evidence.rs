@@ -2,16 +2,18 @@
 
 use crate::fleet::generate::{self, GenerateArgs};
 use anyhow::{Context, ensure};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The engines, and pandas in the version that Spark supports.
-const ENGINES: [&str; 4] = [
+/// The engines, and a server for S3 with its client.
+const ENGINES: [&str; 5] = [
     "duckdb==2.0.1",
     "chdb==4.4.0",
     "pyspark==4.3.0",
-    "pyarrow==26.0.1",
+    "moto[server]==5.2.5",
+    "boto3==1.44.8",
 ];
 const DAYS: u64 = 3;
 const SEED: u64 = 1;
@@ -37,16 +39,29 @@ pub fn run(args: &EvidenceArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&dir)?;
     let python =
         jitterscope_testing::python(&dir, &ENGINES).context("the engines cannot be installed")?;
-    let mut fleets = Vec::new();
+    let run = |script: &str, args: &[&OsStr]| -> anyhow::Result<()> {
+        let done = Command::new(python.join("bin/python"))
+            .arg(root.join("xtask/fleet").join(script))
+            .args(args)
+            // No compiled scripts in the repository.
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(&dir)
+            .status()
+            .context("python cannot be started")?;
+        ensure!(done.success(), "the engines do not agree, or one failed");
+        Ok(())
+    };
+    let page = root.join("docs/fleet-evidence.md");
+    let sql = root.join("crates/fleet/src/sql");
+    let mut results = Vec::new();
     for hosts in &args.hosts {
         let fleet = dir.join(format!("hosts-{hosts}"));
         // Written last.
         if !fleet.join("planted.json").is_file() {
+            eprintln!("writing a fleet of {hosts} hosts");
             if fleet.exists() {
                 fs::remove_dir_all(&fleet)?;
             }
-            eprintln!("writing a fleet of {hosts} hosts");
-            fs::create_dir_all(&fleet)?;
             generate::run(&GenerateArgs {
                 hosts: *hosts,
                 days: DAYS,
@@ -54,16 +69,21 @@ pub fn run(args: &EvidenceArgs) -> anyhow::Result<()> {
                 dir: fleet.clone(),
             })?;
         }
-        fleets.push(fleet);
+        eprintln!("asking the fleet of {hosts} hosts");
+        let result = dir.join(format!("hosts-{hosts}.json"));
+        let more = results.is_empty().then_some(OsStr::new("more"));
+        let args = [sql.as_os_str(), fleet.as_os_str(), result.as_os_str()];
+        run(
+            "evidence.py",
+            &args.into_iter().chain(more).collect::<Vec<_>>(),
+        )?;
+        results.push(result);
     }
-    let done = Command::new(python.join("bin/python"))
-        .arg(root.join("xtask/fleet/evidence.py"))
-        .arg(root.join("crates/fleet/src/sql"))
-        .arg(root.join("docs/fleet-evidence.md"))
-        .args(&fleets)
-        .current_dir(&dir)
-        .status()
-        .context("python cannot be started")?;
-    ensure!(done.success(), "the engines do not agree, or one failed");
-    Ok(())
+    let results = results.iter().map(|path| path.as_os_str());
+    run(
+        "page.py",
+        &std::iter::once(page.as_os_str())
+            .chain(results)
+            .collect::<Vec<_>>(),
+    )
 }

@@ -128,7 +128,7 @@ fn group(
     for (kind, name, owner, count, mean) in USUAL {
         let is_planted = host.number == planted.firmware && kind == "firmware";
         let slower = host.is_slower && (kind, name) == (SLOWER.0, SLOWER.1);
-        let count = count * if is_planted { 2500.0 } else { 1.0 };
+        let count = count * if is_planted { 4000.0 } else { 1.0 };
         let mean = mean * if slower { SLOWER.2 } else { 1.0 };
         let count = busy * count * (0.1 * random.normal()).exp();
         if count >= 1.0 || random.uniform() < count {
@@ -209,10 +209,10 @@ fn buckets(culprits: &[RollupCulprit]) -> Vec<RollupBucket> {
     let mut counts: BTreeMap<(String, i32), u64> = BTreeMap::new();
     for of in culprits {
         let middle = exponential_bucket(Nanos(of.time_ns / of.count.max(1)));
-        for step in -8..=16 {
+        for step in -5..=10 {
             // A bell with a longer upper side.
-            let width = if step < 0 { 3.0 } else { 4.5 };
-            let share = 0.106 * (-0.5 * (f64::from(step) / width).powi(2)).exp();
+            let width = if step < 0 { 2.0 } else { 3.0 };
+            let share = 0.16 * (-0.5 * (f64::from(step) / width).powi(2)).exp();
             let count = (share * of.count as f64).round() as u64;
             if count > 0 {
                 for key in [STALLS_KEY.to_owned(), key_of_kind(&of.kind)] {
