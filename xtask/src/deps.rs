@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Crates in data flow order: each may import those before it, unless `ONLY` allows less.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "testing",
     "model",
     "clock",
@@ -23,12 +23,13 @@ const ORDER: [&str; 17] = [
     "tune",
     "experiment",
     "view",
+    "fleet",
     "cli",
     "xtask",
 ];
 
 /// Crates that may import only these.
-const ONLY: [(&str, &[&str]); 11] = [
+const ONLY: [(&str, &[&str]); 12] = [
     ("testing", &[]),
     ("model", &[]),
     ("clock", &[]),
@@ -40,6 +41,7 @@ const ONLY: [(&str, &[&str]); 11] = [
     ("analyze", &["model", "attribute"]),
     ("tune", &["model", "platform"]),
     ("experiment", &["model", "platform", "analyze", "tune"]),
+    ("fleet", &["model", "platform", "analyze", "store", "view"]),
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.

@@ -44,6 +44,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "_jitterscope"),
 ];
 
+/// The program for fleets; it lies beside the measuring one.
+pub const FLEET: &str = "jitterscope-fleet";
 /// The software bill of materials in an archive.
 const SBOM: &str = "SBOM.cdx.json";
 
@@ -215,6 +217,8 @@ pub fn committed_at() -> anyhow::Result<u64> {
 fn fill(root: &Path, built: &Built, target: &str) -> anyhow::Result<()> {
     fs::create_dir(root)?;
     fs::copy(&built.program, root.join("jitterscope")).context("the program cannot be copied")?;
+    let fleet = built.program.with_file_name(FLEET);
+    fs::copy(&fleet, root.join(FLEET)).with_context(|| fleet.display().to_string())?;
     for path in BESIDE {
         copy_tracked(&shell::root(), path, &root.join(path))?;
     }

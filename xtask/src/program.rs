@@ -1,5 +1,6 @@
 //! The jitterscope program that developer commands start: a debug build of this workspace, or a given one.
 
+use crate::dist::FLEET;
 use crate::shell;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,15 @@ pub fn get() -> anyhow::Result<PathBuf> {
     }
     shell::run(
         "cargo",
-        &["build", "--quiet", "--locked", "--package", "jitterscope"],
+        &[
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "jitterscope",
+            "--package",
+            FLEET,
+        ],
     )?;
     Ok(PROGRAM.get_or_init(built).clone())
 }
@@ -39,8 +48,9 @@ pub fn get() -> anyhow::Result<PathBuf> {
 /// along with an example, so that libraries have the same features as in the tests.
 pub fn as_tested() -> anyhow::Result<()> {
     let of = ["build", "--locked", "--workspace", "--features", FEATURES];
-    let what = ["--bin", "jitterscope", "--example", "generated_run"];
-    shell::run("cargo", &[&of[..], &what].concat())
+    let what = ["--bin", "jitterscope", "--bin", FLEET];
+    let example = ["--example", "generated_run"];
+    shell::run("cargo", &[&of[..], &what, &example].concat())
 }
 
 /// The path of cargo's debug build.

@@ -14,6 +14,7 @@ mod cpu_summary;
 mod culprit_row;
 mod culprits;
 mod fine;
+pub mod fleet;
 pub mod gate;
 pub mod guard;
 mod history;

@@ -2,8 +2,8 @@
 
 use crate::commands::{
     agent, annotate, attach, audit, diff, disturb, doctor, experiment_args, experiment_guard,
-    export, guard_args, import, journal, list, mcp, open, pipeline, query, record, report, runs,
-    sampler, selftest, serve, sljtest, top, tune, watch_args,
+    export, fleet, guard_args, import, journal, list, mcp, open, pipeline, query, record, report,
+    runs, sampler, selftest, serve, sljtest, top, tune, watch_args,
 };
 use crate::output::Color;
 use crate::places::Places;
@@ -70,6 +70,8 @@ pub enum Command {
     Open(open::OpenArgs),
     /// Ask a stored run in SQL, with your own DuckDB
     Query(query::QueryArgs),
+    /// Ask the rollups of many machines: worse hosts, new culprits, kernels that matter
+    Fleet(fleet::FleetArgs),
     /// Answer an assistant's questions about stored runs and this machine (Model Context Protocol)
     Mcp(mcp::McpArgs),
     /// Make a run of another tool's trace: who took the time of a thread or a CPU in it
@@ -157,6 +159,7 @@ impl Command {
             | Command::Runs(_)
             | Command::Open(_)
             | Command::Query(_)
+            | Command::Fleet(_)
             | Command::Mcp(_)
             | Command::Annotate(_)
             | Command::Export(_)

@@ -90,6 +90,7 @@ fn whole() -> std::process::ExitCode {
         Command::Runs(args) => commands::runs::run(args, &cli.places),
         Command::Open(args) => commands::open::run(args, &cli.places),
         Command::Query(args) => commands::query::run(args, &cli.places),
+        Command::Fleet(args) => commands::fleet::run(args),
         Command::Mcp(args) => commands::mcp::run(args, &cli.places),
         Command::Import(args) => commands::import::run(args, &cli.places),
         Command::Annotate(args) => commands::annotate::run(args, &cli.places),

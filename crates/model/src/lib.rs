@@ -39,6 +39,7 @@ mod price;
 mod probe_kind;
 mod probe_result;
 mod profile_limit;
+mod protobuf;
 mod put_in_order;
 mod record_cost;
 mod rows;
@@ -50,6 +51,7 @@ mod thread_account;
 mod time;
 mod timeline;
 mod turn;
+mod upload_status;
 mod visible;
 mod wakeup_result;
 mod warning;
@@ -106,6 +108,7 @@ pub use price::{EventClass, EventPrice, StackPrice};
 pub use probe_kind::ProbeKind;
 pub use probe_result::{IntervalRow, ProbeResult};
 pub use profile_limit::ProfileLimit;
+pub use protobuf::Message;
 pub use put_in_order::PutInOrder;
 pub use record_cost::RecordCost;
 pub use rows::{
@@ -123,6 +126,7 @@ pub use turn::{
     DrainTurn, IdentityRead, MessageTimesRow, NameRead, QuotaRead, Setup, SetupStep,
     ThrottledGroup, WarmUpTurn,
 };
+pub use upload_status::{UploadProblem, UploadStatus};
 pub use visible::{is_visible, push_visible, visible, visible_json, visible_os, visible_page};
 pub use wakeup_result::{WakeupConditions, WakeupResult};
 pub use warning::{CpuUse, MeasuringThread, MissingFigure, NoKernelEvents, OtherWarning, Warning};

@@ -15,6 +15,7 @@ mod drawn;
 mod ended;
 pub mod expected;
 pub mod experiment;
+pub mod fleet;
 mod gate;
 pub mod guard;
 pub mod html;

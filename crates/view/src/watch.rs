@@ -93,6 +93,24 @@ pub fn watch_status(status: &WatchStatus, style: Style) -> String {
     if let Some(trouble) = &status.trouble {
         fact("trouble", trouble.clone());
     }
+    if let Some(upload) = &status.upload {
+        let waiting = match upload.waiting_hours {
+            0 => String::new(),
+            hours => format!("; {hours} waiting"),
+        };
+        let dropped = match upload.dropped_hours {
+            0 => String::new(),
+            hours => format!("; {hours} dropped before they were sent"),
+        };
+        let (hours, runs) = (upload.sent_hours, upload.sent_runs);
+        fact(
+            "uploads",
+            format!("{hours} hours, {runs} saved runs sent{waiting}{dropped}"),
+        );
+        if let Some(problem) = &upload.problem {
+            fact("", problem.text.clone());
+        }
+    }
     for hour in &status.hours {
         fact("hour", hour_line(hour, status));
     }
@@ -144,6 +162,7 @@ fn hour_line(hour: &HourSums, status: &WatchStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::{UploadProblem, UploadStatus};
     use jitterscope_model::{CpuId, CpuSet};
     use jitterscope_recording::watch::{HistoryStatus, HourCulprit, LostRecords, TriggerCounts};
     use std::path::PathBuf;
@@ -185,6 +204,15 @@ mod tests {
             cpu_time_ns: u64::MAX,
             rss_bytes: u64::MAX,
             trouble: Some(words("no space left on device")),
+            upload: Some(UploadStatus {
+                sent_hours: 3,
+                waiting_hours: 2,
+                problem: Some(UploadProblem {
+                    kind: "full".into(),
+                    text: "no room".into(),
+                }),
+                ..UploadStatus::default()
+            }),
             hours: vec![HourSums {
                 hour: 490_000,
                 stalled_ns: u64::MAX,
@@ -224,6 +252,7 @@ mod tests {
             "socket",
             "own cost",
             "trouble",
+            "uploads",
             "hour",
         ] {
             let begins = |line: &str| line.starts_with(&head(name));

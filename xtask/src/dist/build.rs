@@ -1,7 +1,7 @@
 //! Building the program: with flags that keep the builder's folders out of it, and a second time elsewhere to see that
 //! it is the same.
 
-use super::{Machine, archive};
+use super::{FLEET, Machine, archive};
 use crate::{program, shell, tools};
 use anyhow::{Context, ensure};
 use std::fs;
@@ -18,20 +18,37 @@ const SMALLER: [&str; 2] = [
 /// after a panic are a third smaller. On ARM, frames have it anyway.
 const SMALLER_X86_64: &str = "-C force-frame-pointers=yes";
 
-/// Builds the program of the sources in `root`, with cargo's files in `target`.
+/// Builds the programs of the sources in `root`, with cargo's files in `target`. Returns the measuring one; the other
+/// lies beside it.
 pub fn program(machine: Machine, root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
+    // One after the other: together, libraries would have the features that either needs.
+    let program = build(
+        machine,
+        root,
+        target,
+        "jitterscope",
+        &["--features", program::FEATURES],
+    )?;
+    build(machine, root, target, FLEET, &[])?;
+    Ok(program)
+}
+
+fn build(
+    machine: Machine,
+    root: &Path,
+    target: &Path,
+    package: &str,
+    features: &[&str],
+) -> anyhow::Result<PathBuf> {
     let args = [
         "build",
         "--profile",
         program::SHIPPED,
         "--locked",
         "-p",
-        "jitterscope",
-        "--features",
-        program::FEATURES,
-        "--target",
-        machine.target(),
+        package,
     ];
+    let args = [&args[..], features, &["--target", machine.target()]].concat();
     eprintln!("+ cargo {}", args.join(" "));
     let status = Command::new("cargo")
         .args(args)
@@ -42,16 +59,16 @@ pub fn program(machine: Machine, root: &Path, target: &Path) -> anyhow::Result<P
         .envs(machine.environment())
         .status()
         .context("cargo cannot be started")?;
-    ensure!(status.success(), "the program was not built ({status})");
+    ensure!(status.success(), "{package} was not built ({status})");
     let program = target
         .join(machine.target())
         .join(program::SHIPPED)
-        .join("jitterscope");
+        .join(package);
     ensure!(program.is_file(), "{} is not there", program.display());
     Ok(program)
 }
 
-/// Builds the program from a copy of the sources in another folder, and fails unless it is the same.
+/// Builds the programs from a copy of the sources in another folder, and fails unless they are the same.
 pub fn again(machine: Machine, first: &Path) -> anyhow::Result<()> {
     let elsewhere = tempfile::Builder::new()
         .prefix("jitterscope-again-")
@@ -59,16 +76,15 @@ pub fn again(machine: Machine, first: &Path) -> anyhow::Result<()> {
     let [sources, target] = ["sources", "built"].map(|name| elsewhere.path().join(name));
     copy_sources(&shell::root(), &sources)?;
     let second = program(machine, &sources, &target)?;
-    let [one, two] = [first, &second].map(archive::digest);
-    let (one, two) = (one?, two?);
-    ensure!(
-        one == two,
-        "two builds in different folders differ: {one} and {two}"
-    );
-    println!(
-        "{}: two builds in different folders are the same: {one}",
-        machine.target()
-    );
+    let fleets = [first, &second].map(|program| program.with_file_name(FLEET));
+    for [one, two] in [[first, &*second], [&*fleets[0], &*fleets[1]]] {
+        let (name, one, two) = (one.display(), archive::digest(one)?, archive::digest(two)?);
+        ensure!(
+            one == two,
+            "two builds of {name} in different folders differ: {one} and {two}"
+        );
+        println!("{name}: two builds in different folders are the same: {one}");
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Inspects a program before it is released.
 
 use super::build::folders;
-use super::{copy, version};
+use super::{FLEET, copy, version};
 use crate::{shell, web};
 use anyhow::{Context, bail, ensure};
 use std::fs;
@@ -59,30 +59,11 @@ impl Built {
 /// Checks that the program is static, contains no folder of the builder, draws a stored run as users will see it, and
 /// can record as root with a real-time priority.
 pub fn program(built: &Built, folder: &Path) -> anyhow::Result<()> {
-    let bytes = fs::read(&built.program)?;
-    ensure!(
-        is_static(&bytes)?,
-        "{} asks for a dynamic loader: it runs only where one is",
-        built.program.display()
-    );
-    ensure!(
-        !section_types(&bytes)?.contains(&SYMBOLS),
-        "{} is not stripped",
-        built.program.display()
-    );
-    ensure!(
-        bytes.len() <= LARGEST,
-        "{} has {} bytes, and may have {LARGEST}",
-        built.program.display(),
-        bytes.len()
-    );
-    names_none_of(&folders()?, &bytes)?;
-    let (printed, version) = (built.ask(&["--version"])?, version()?);
-    let printed = String::from_utf8_lossy(&printed).into_owned();
-    ensure!(
-        printed.split_whitespace().any(|word| word == version),
-        "it says {printed:?}, and is {version}"
-    );
+    file(built)?;
+    file(&Built {
+        program: built.program.with_file_name(FLEET),
+        ..*built
+    })?;
     let runs = folder.join("runs");
     fs::create_dir(&runs)?;
     copy(&shell::root().join(RUN), &runs.join("inspected"))?;
@@ -120,6 +101,36 @@ pub fn program(built: &Built, folder: &Path) -> anyhow::Result<()> {
     };
     built.ask(&[&record[..], priority].concat())?;
     alone(built, &folder.join("root"))
+}
+
+/// Checks that a program is static, stripped, of limited size, without a folder of the builder, and starts.
+fn file(built: &Built) -> anyhow::Result<()> {
+    let bytes = fs::read(&built.program).with_context(|| built.program.display().to_string())?;
+    ensure!(
+        is_static(&bytes)?,
+        "{} asks for a dynamic loader: it runs only where one is",
+        built.program.display()
+    );
+    ensure!(
+        !section_types(&bytes)?.contains(&SYMBOLS),
+        "{} is not stripped",
+        built.program.display()
+    );
+    ensure!(
+        bytes.len() <= LARGEST,
+        "{} has {} bytes, and may have {LARGEST}",
+        built.program.display(),
+        bytes.len()
+    );
+    names_none_of(&folders()?, &bytes)?;
+    let (printed, version) = (built.ask(&["--version"])?, version()?);
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    ensure!(
+        printed.split_whitespace().any(|word| word == version),
+        "it says {printed:?}, and is {version}"
+    );
+    println!("{}: {} bytes", built.program.display(), bytes.len());
+    Ok(())
 }
 
 /// Records in a root that contains only the program: no library, no /proc, no /sys.

@@ -107,13 +107,15 @@ pub(super) struct Library {
     texts: Vec<String>,
 }
 
-/// The libraries that the program is linked with.
+/// The libraries that the programs are linked with.
 pub(super) fn libraries(target: &str) -> anyhow::Result<Vec<Library>> {
     let tree = [
         "tree",
         "--locked",
         "-p",
         "jitterscope",
+        "-p",
+        super::FLEET,
         "--features",
         crate::program::FEATURES,
         "--target",

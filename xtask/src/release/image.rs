@@ -2,7 +2,7 @@
 
 use super::deb;
 use super::layout::{DOC, Unpacked};
-use crate::dist::{archive, copy};
+use crate::dist::{FLEET, archive, copy};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::fs;
@@ -76,10 +76,9 @@ fn fill(unpacked: &Unpacked, root: &Path) -> anyhow::Result<()> {
     let doc = root.join(DOC);
     fs::create_dir_all(&doc)?;
     fs::create_dir_all(root.join("usr/bin"))?;
-    copy(
-        &unpacked.at("jitterscope"),
-        &root.join("usr/bin/jitterscope"),
-    )?;
+    for program in ["jitterscope", FLEET] {
+        copy(&unpacked.at(program), &root.join("usr/bin").join(program))?;
+    }
     for file in [
         "LICENSE-APACHE",
         "LICENSE-MIT",

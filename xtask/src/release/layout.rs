@@ -1,6 +1,6 @@
 //! Where the files of a package lie on a machine: the same tree for deb, rpm and image.
 
-use crate::dist::Release;
+use crate::dist::{FLEET, Release};
 use anyhow::{Context, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ pub const DEFAULTS: &str = "packaging/systemd/agent.toml";
 /// The agent's unit.
 pub const UNIT: &str = "usr/lib/systemd/system/jitterscope-agent.service";
 /// Files of an archive, and where they go: completions, the agent's unit and settings, Grafana's dashboard, documents.
-const PLACES: [(&str, &str); 14] = [
+const PLACES: [(&str, &str); 15] = [
     ("jitterscope", "usr/bin/jitterscope"),
+    (FLEET, "usr/bin/jitterscope-fleet"),
     (
         "completions/jitterscope.bash",
         "usr/share/bash-completion/completions/jitterscope",

@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, Gamma, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
 /// The quantile of Student's t; infinite without a degree of freedom.
-pub(super) fn t_quantile(probability: f64, freedom: f64) -> f64 {
+pub(crate) fn t_quantile(probability: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| t.inverse_cdf(probability))
 }
 

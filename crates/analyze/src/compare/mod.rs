@@ -40,6 +40,7 @@ pub use conditions::{ConditionDifference, ConditionKind, ConditionValue};
 pub use culprits::{Became, CulpritDiff};
 pub use design::Design;
 pub use diff::{Against, CpuRow, Diff, FigureRow, PlannedRow, RunReference, SideSummary, diff};
+pub(crate) use distribution::t_quantile;
 pub use effect::{Effect, Interval, distances, middle};
 pub use family::{Hypothesis, family};
 pub use figure::{FigureKind, FigureUnit};

@@ -19,7 +19,7 @@ const NO_OPTIONS: [&str; 3] = ["help", "version", "color"];
 /// The folder of runs, which is an option of every command.
 const RUNS: &str = "runs";
 /// What a running watch cannot change.
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 13] = [
     "cpus",
     "for",
     "probe",
@@ -30,6 +30,9 @@ const FIXED: [&str; 10] = [
     "events",
     "trace-buffer",
     "quiet",
+    "upload",
+    "cluster",
+    "upload-runs",
 ];
 
 /// Why a file is not used.
@@ -215,6 +218,9 @@ mod tests {
             metrics = "127.0.0.1:9750"
             metrics-open = true
             metrics-file = "/var/lib/x/js.prom"
+            upload = "s3://bucket/x"
+            cluster = "c"
+            upload-runs = true
             threshold = "1us"
             clock = "tsc"
             label = "BOX"

@@ -3,7 +3,7 @@
 use super::measure_args::EventsArg;
 use super::top_screen::{Screen, Sources};
 use super::watch::{self, Service, Serving};
-use super::watch_args::{Actions, MetricsArgs, WatchArgs, WatchProbe};
+use super::watch_args::{Actions, MetricsArgs, UploadArgs, WatchArgs, WatchProbe};
 use crate::completion;
 use crate::exit::{Exit, UsageError};
 use crate::output;
@@ -121,6 +121,7 @@ fn watched(args: &TopArgs) -> WatchArgs {
         daily: u32::MAX,
         section: None,
         metrics: MetricsArgs::default(),
+        upload: UploadArgs::default(),
         reading: args.reading,
         label: args.label.clone(),
         events: args.events,

@@ -6,6 +6,7 @@ use super::machine_tuning;
 use super::outputs::told_by_target;
 use super::passive;
 use super::recording_args::kib;
+use super::uploading::Uploads;
 use super::watch_args::{WatchArgs, WatchAsk, WatchProbe};
 use super::watch_ask;
 use super::watch_metrics::{BoundMetrics, MetricsSlot};
@@ -149,7 +150,8 @@ pub fn watch(
         command_line: crate::given::given(),
         profile: None,
     };
-    let mut outputs = watch.outputs();
+    let uploads = Uploads::of(&args.upload, watch.history(), &places.runs()?)?;
+    let mut outputs = watch.outputs(run.tuning.as_ref());
     outputs.extend(service.iter().flat_map(|service| service.outputs()));
     let metrics = MetricsSlot::new(BoundMetrics::bind(&args.metrics)?);
     if let Some(mut service) = service {
@@ -166,6 +168,7 @@ pub fn watch(
         cpus: cpus.cpus.clone(),
         quiet,
         metrics: metrics.clone(),
+        uploads,
         published: watch.published(),
     };
     let outcome = match kind {
@@ -289,12 +292,17 @@ struct Announcer {
     cpus: CpuSet,
     quiet: bool,
     metrics: MetricsSlot,
+    uploads: Option<Uploads>,
     published: Published,
 }
 
 impl Observer for Announcer {
     fn measuring(&mut self, threshold: Nanos) {
         self.metrics.serve(&self.published);
+        // It inherits the affinity of this thread, which has left the measured CPUs.
+        if let Some(uploads) = &mut self.uploads {
+            uploads.begin(&self.published);
+        }
         if !self.quiet {
             let how = match self.kind {
                 ProbeKind::Spin => "with a spinning probe",

@@ -135,6 +135,8 @@ pub struct WatchArgs {
     #[command(flatten)]
     pub metrics: MetricsArgs,
     #[command(flatten)]
+    pub upload: UploadArgs,
+    #[command(flatten)]
     pub reading: ReadingArgs,
     /// Name of saved runs
     #[arg(long, short, default_value = "watch", value_name = "NAME", add = completion::labels())]
@@ -162,6 +164,20 @@ pub struct MetricsArgs {
     /// Write metrics to this file for node_exporter: /var/lib/node_exporter/jitterscope.prom
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub metrics_file: Option<PathBuf>,
+}
+
+/// Where the hourly sums of a watch go.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct UploadArgs {
+    /// Send hourly sums to an object store: s3://BUCKET/PREFIX, gs://, az:// or file:///FOLDER
+    #[arg(long, value_name = "URL")]
+    pub upload: Option<String>,
+    /// The cluster of this host in the store
+    #[arg(long, value_name = "NAME", requires = "upload")]
+    pub cluster: Option<String>,
+    /// Send saved runs, too
+    #[arg(long, requires = "upload")]
+    pub upload_runs: bool,
 }
 
 fn watched(text: &str) -> Result<WatchedConditions, String> {

@@ -232,7 +232,7 @@ fn write(folder: &HeldDir, name: &OsStr, published: &Published) -> Result<(), St
         .create_output(&partial)
         .map_err(|error| error.to_string())?;
     let written = file
-        .write_all(text.as_bytes())
+        .write_all(&text)
         .map_err(|error| error.to_string())
         .and_then(|()| {
             let renamed = folder.rename(&partial, name);
@@ -294,7 +294,13 @@ impl Shared {
         for<'c> &'c C: Write,
     {
         stream.write_patience(TO_LISTEN)?;
-        let plain = |status, text: &str| (status, "text/plain; charset=utf-8", text.to_owned());
+        let plain = |status, text: &str| {
+            (
+                status,
+                "text/plain; charset=utf-8",
+                text.as_bytes().to_vec(),
+            )
+        };
         let with_body = asked.as_ref().is_ok_and(|of| of.method == "GET");
         let (status, kind, body) = match asked {
             Err(BadRequest::Ended) => return Ok(()),
@@ -326,7 +332,7 @@ impl Shared {
         let mut to = stream;
         to.write_all(head.as_bytes())?;
         if with_body {
-            to.write_all(body.as_bytes())?;
+            to.write_all(&body)?;
         }
         to.flush()
     }
@@ -347,11 +353,17 @@ fn is_here(host: &[String]) -> bool {
 
 /// The form that a client asks for.
 fn form(accept: &[String]) -> MetricsForm {
-    let open = accept
-        .iter()
-        .flat_map(|line| line.split(','))
-        .any(|kind| kind.trim().starts_with("application/openmetrics-text"));
-    match open {
+    let kinds = || accept.iter().flat_map(|line| line.split(','));
+    let is_family = |kind: &str| {
+        kind.trim().starts_with("application/vnd.google.protobuf")
+            && kind.contains("io.prometheus.client.MetricFamily")
+            && kind.contains("delimited")
+    };
+    // A Prometheus asks for protocol buffers only if it takes native histograms.
+    if kinds().any(is_family) {
+        return MetricsForm::Protobuf;
+    }
+    match kinds().any(|kind| kind.trim().starts_with("application/openmetrics-text")) {
         true => MetricsForm::OpenMetrics,
         false => MetricsForm::Prometheus,
     }

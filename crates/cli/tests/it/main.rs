@@ -83,6 +83,7 @@ mod tampering;
 mod top;
 mod truth;
 mod tune;
+mod uploading;
 mod walk;
 mod watch;
 mod watch_left;

@@ -161,7 +161,7 @@ fn a_watch_is_scraped_and_its_sums_are_exact() {
         .trim_end_matches("/metrics")
         .to_owned();
     watch.says("watching CPU");
-    let prometheus = Prometheus::start(dir.path(), &address);
+    let prometheus = Prometheus::start(dir.path(), &address, &[]);
     // A counter rises only after its first scrape.
     if let Some(prometheus) = &prometheus {
         prometheus.scrapes();
@@ -239,6 +239,10 @@ fn a_watch_is_scraped_and_its_sums_are_exact() {
     if let Some(prometheus) = prometheus {
         prometheus.judges(&thief);
     }
+    let native = ["--enable-feature=native-histograms"];
+    if let Some(prometheus) = Prometheus::start(&dir.path().join("native"), &address, &native) {
+        prometheus.reads_native_histograms();
+    }
     watch.signal("INT");
     assert!(watch.ends().success());
     assert!(!file.exists(), "it would look like a running watch");
@@ -309,7 +313,8 @@ struct Prometheus {
 
 impl Prometheus {
     /// `None` without the program.
-    fn start(dir: &Path, target: &str) -> Option<Prometheus> {
+    fn start(dir: &Path, target: &str, more: &[&str]) -> Option<Prometheus> {
+        std::fs::create_dir_all(dir).unwrap();
         let config = dir.join("prometheus.yml");
         let text = format!(
             "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files:\n  - '{}'\n\
@@ -329,6 +334,7 @@ impl Prometheus {
                 dir.join("tsdb").display()
             ))
             .arg(format!("--web.listen-address={address}"))
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -369,6 +375,24 @@ impl Prometheus {
         };
         while has() != Some(true) {
             assert!(Instant::now() < until, "it scrapes nothing");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    /// It scrapes protocol buffers and computes a quantile from the buckets.
+    fn reads_native_histograms(&self) {
+        let until = Instant::now() + Duration::from_secs(60);
+        let query = format!("histogram_quantile(0.5, {STALLS})");
+        let median = || -> Option<f64> {
+            let found = self.query(&query)?;
+            let value = found["data"]["result"][0]["value"][1].as_str()?;
+            value.parse().ok()
+        };
+        loop {
+            match median() {
+                Some(seconds) if seconds > 1e-7 && seconds < 1.0 => break,
+                other => assert!(Instant::now() < until, "{other:?}"),
+            }
             std::thread::sleep(Duration::from_millis(300));
         }
     }

@@ -136,6 +136,16 @@ impl NamedGroup {
         }
     }
 
+    /// The name that tells a group best from others: of its pod, its unit, or its path. `None` for the group of all.
+    #[must_use]
+    pub fn of(group: GroupPath<'_>) -> Option<NamedGroup> {
+        if let Some(pod) = group.pod() {
+            return Some(NamedGroup::Pod(pod.into_owned()));
+        }
+        let unit = group.unit().map(|unit| NamedGroup::Unit(unit.to_owned()));
+        unit.or_else(|| (group.0 != "/").then(|| NamedGroup::Cgroup(group.0.to_owned())))
+    }
+
     /// Whether a group is one of them.
     #[must_use]
     pub fn contains(&self, group: GroupPath<'_>) -> bool {

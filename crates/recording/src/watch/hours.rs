@@ -1,34 +1,35 @@
-//! Hourly sums of a watch: who took how much, for longer than the history lasts.
+//! Hourly sums of a watch: who took how much, for longer than the history lasts. They are also the spool from which
+//! `jitterscope-fleet upload` sends an hour that is over.
 
-use jitterscope_model::{
-    Attribution, Delivery, PutInOrder, Row, RunFacts, RunManifest, Sink, SinkError,
-};
+use super::hour::HourOfGroup;
+use super::rollup_host::Described;
+use jitterscope_model::{CpuId, Nanos};
+use jitterscope_model::{Delivery, PutInOrder, Row, RunFacts, RunManifest, Sink, SinkError};
 use jitterscope_platform::HeldDir;
+use jitterscope_store::rollup::{HostHour, HourFile, OTHERS, RollupHost};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The folder of the sums, in that of the history: one file per hour.
+/// The folder of the sums, in that of the history: one file per hour and boot.
 pub(super) const HOURS: &str = "hours";
 const PARTIAL: &str = ".partial";
 /// How many hours are kept: 31 days.
 const MOST_HOURS: usize = 31 * 24;
-/// How many culprits an hour names, the largest; the others of a kind share one row.
-const MOST_CULPRITS: usize = 64;
-/// How many names are counted apart until the hour is written: bounds the memory, however often threads rename
-/// themselves.
-const MOST_COUNTED: usize = 4096;
 /// How many culprits of an hour a status has: an answer must fit into the buffer of a socket.
 const IN_STATUS: usize = 8;
-/// The name of the others' row.
-const OTHERS: &str = "(others)";
 /// How often the current hour is written.
 const EVERY: Duration = Duration::from_secs(60);
-/// The largest accepted file, bytes.
-const LARGEST: u64 = 1 << 20;
+/// The largest accepted file, bytes: eight groups of 64 culprits, 600 buckets and 8 stalls need about 1 MiB.
+const LARGEST: u64 = 8 << 20;
+/// Files of one hour and boot.
+const MOST_FILES: u32 = 1000;
 
 /// The sums of one hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,7 @@ pub struct HourSums {
     pub longest_ns: u64,
     /// The measured time, summed over CPUs, nanoseconds.
     pub measured_ns: u64,
+    /// The largest culprits, whatever owns them.
     pub culprits: Vec<HourCulprit>,
 }
 
@@ -54,133 +56,80 @@ pub struct HourCulprit {
     pub time_ns: u64,
 }
 
-/// Adds up the rows of the current hour.
-#[derive(Debug, Default)]
-struct Hour {
-    stalls: u64,
-    stalled_ns: u64,
-    longest_ns: u64,
-    measured_ns: u64,
-    /// By kind and name; and how many names there are.
-    culprits: BTreeMap<String, BTreeMap<String, u64>>,
-    named: usize,
-}
-
-impl Hour {
-    fn add(&mut self, length_ns: u64, attribution: Option<&Attribution>) {
-        self.stalls += 1;
-        self.stalled_ns = self.stalled_ns.saturating_add(length_ns);
-        self.longest_ns = self.longest_ns.max(length_ns);
-        for part in attribution.iter().flat_map(|of| &of.parts) {
-            let subject = &part.culprit.subject;
-            self.take(subject.kind_word(), &subject.name(), part.net.0);
-        }
-    }
-
-    fn take(&mut self, kind: &str, name: &str, time_ns: u64) {
-        // Names are copied only when they come for the first time.
-        if let Some(sum) = self.culprits.get_mut(kind).and_then(|of| of.get_mut(name)) {
-            *sum = sum.saturating_add(time_ns);
-            return;
-        }
-        let is_full = self.named >= MOST_COUNTED || name == OTHERS;
-        self.named += usize::from(!is_full);
-        let name = if is_full { OTHERS } else { name };
-        let names = self.culprits.entry(kind.to_owned()).or_default();
-        let sum = names.entry(name.to_owned()).or_default();
-        *sum = sum.saturating_add(time_ns);
-    }
-
-    fn sums(&self, hour: u64) -> HourSums {
-        let named = |(kind, names): (&String, &BTreeMap<String, u64>)| {
-            let kind = kind.clone();
-            let rows = names.iter().map(move |(name, time_ns)| HourCulprit {
-                kind: kind.clone(),
-                name: name.clone(),
-                time_ns: *time_ns,
-            });
-            rows.collect::<Vec<_>>()
-        };
-        let mut culprits: Vec<HourCulprit> = self.culprits.iter().flat_map(named).collect();
-        // The rows of the others come after all names.
-        culprits.order_by_key(|of| (of.name == OTHERS, std::cmp::Reverse(of.time_ns)));
-        let mut others: BTreeMap<String, u64> = BTreeMap::new();
-        for (at, of) in culprits.iter().enumerate() {
-            if at >= MOST_CULPRITS || of.name == OTHERS {
-                let sum = others.entry(of.kind.clone()).or_default();
-                *sum = sum.saturating_add(of.time_ns);
-            }
-        }
-        culprits.truncate(MOST_CULPRITS);
-        culprits.retain(|of| of.name != OTHERS);
-        culprits.extend(others.into_iter().map(|(kind, time_ns)| HourCulprit {
-            kind,
-            name: OTHERS.to_owned(),
-            time_ns,
-        }));
-        HourSums {
-            hour,
-            stalls: self.stalls,
-            stalled_ns: self.stalled_ns,
-            longest_ns: self.longest_ns,
-            measured_ns: self.measured_ns,
-            culprits,
-        }
-    }
-
-    fn of(sums: HourSums) -> Hour {
-        let mut hour = Hour {
-            stalls: sums.stalls,
-            stalled_ns: sums.stalled_ns,
-            longest_ns: sums.longest_ns,
-            measured_ns: sums.measured_ns,
-            ..Hour::default()
-        };
-        for of in sums.culprits {
-            hour.take(&of.kind, &of.name, of.time_ns);
-        }
-        hour
-    }
+/// Counts of a watch's hours that other threads see.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HourCounts {
+    /// Kernel records that the watch has lost.
+    pub(super) lost: Arc<AtomicU64>,
+    /// Hours that were removed before they were sent.
+    pub(super) dropped: Arc<AtomicU64>,
 }
 
 /// The sums as an output of a recording.
 pub(super) struct HourlySums {
     path: PathBuf,
     folder: Option<HeldDir>,
-    rate: Option<jitterscope_model::TickRate>,
-    hour: u64,
-    sums: Hour,
+    facts: Option<RunFacts>,
+    host: RollupHost,
+    groups: Vec<HourOfGroup>,
+    counts: HourCounts,
+    /// Lost records that an hour has counted.
+    lost: u64,
+    /// The file of the current hour.
+    file: HourFile,
     written: Instant,
     changed: bool,
 }
 
 impl HourlySums {
     /// Sums below the folder of a history.
-    pub(super) fn new(history: &std::path::Path) -> HourlySums {
+    pub(super) fn new(history: &Path, machine: Described, counts: HourCounts) -> HourlySums {
+        let groups = machine.groups.into_iter().map(HourOfGroup::new);
         HourlySums {
             path: history.join(HOURS),
             folder: None,
-            rate: None,
-            hour: 0,
-            sums: Hour::default(),
+            facts: None,
+            file: HourFile::new(0, &machine.host.boot),
+            host: machine.host,
+            groups: groups.collect(),
+            counts,
+            lost: 0,
             written: Instant::now(),
             changed: false,
         }
     }
 
+    fn group(&mut self, cpu: CpuId) -> Option<&mut HourOfGroup> {
+        let mut groups = self.groups.iter_mut();
+        groups.find(|group| group.cpus().contains(cpu))
+    }
+
     fn write(&mut self) -> Result<(), SinkError> {
         self.written = Instant::now();
+        let lost = self.counts.lost.load(Ordering::Relaxed);
+        let more = lost.saturating_sub(self.lost);
+        if let Some(first) = self.groups.first_mut().filter(|_| more > 0) {
+            first.lost(more);
+            self.lost = lost;
+            self.changed = true;
+        }
         let Some(folder) = self.folder.as_ref().filter(|_| self.changed) else {
             return Ok(());
         };
         self.changed = false;
-        let text = serde_json::to_vec(&self.sums.sums(self.hour)).map_err(SinkError::new)?;
+        let hour = HostHour {
+            host: self.host.clone(),
+            hour: self.file.hour,
+            clock_ahead_s: None,
+            groups: self.groups.iter().map(HourOfGroup::sums).collect(),
+        };
+        let text = serde_json::to_vec(&hour).map_err(SinkError::new)?;
         let _ = folder.remove_file(PARTIAL);
         let mut file = folder.create_new(PARTIAL).map_err(SinkError::new)?;
         // Without room on the disk, the next write has the same sums and more.
         if file.write_all(&text).is_ok() {
             folder
-                .rename(PARTIAL, file_of(self.hour))
+                .rename(PARTIAL, self.file.name())
                 .map_err(SinkError::new)?;
         }
         Ok(())
@@ -189,45 +138,76 @@ impl HourlySums {
     /// Begins another hour, and removes the oldest.
     fn next_hour(&mut self, hour: u64) -> Result<(), SinkError> {
         self.write()?;
-        self.hour = hour;
-        self.sums = Hour::default();
+        self.file = HourFile::new(hour, &self.host.boot);
+        for group in &mut self.groups {
+            *group = HourOfGroup::new(group.cpus().clone());
+        }
         let Some(folder) = &self.folder else {
             return Ok(());
         };
-        if let Some(sums) = read_hour(folder, &file_of(hour)) {
-            self.sums = Hour::of(sums);
+        // A sent hour comes again after the clock was set back: its rows are in the store and stay as they are.
+        while self.file.number < MOST_FILES && folder.has(sent(&self.file).name()) {
+            self.file.number += 1;
         }
-        for old in names(folder).into_iter().rev().skip(MOST_HOURS) {
-            let _ = folder.remove_file(&old);
+        let stored = read_hour(folder, &self.file.name());
+        for of in stored.into_iter().flat_map(|stored| stored.groups) {
+            let group = self
+                .groups
+                .iter_mut()
+                .find(|group| *group.cpus() == of.cpus);
+            if let Some(group) = group {
+                *group = HourOfGroup::of(of);
+            }
+        }
+        let old = files(folder).into_iter().rev().skip(MOST_HOURS);
+        for (file, name) in old {
+            if folder.remove_file(&name).is_ok() && !file.is_sent {
+                self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
 }
 
+fn sent(file: &HourFile) -> HourFile {
+    HourFile {
+        is_sent: true,
+        ..file.clone()
+    }
+}
+
 impl Sink for HourlySums {
     fn begin(&mut self, facts: &RunFacts) -> Result<(), SinkError> {
-        self.rate = Some(facts.rate);
+        self.host.probe.clone_from(&facts.probe);
+        self.facts = Some(facts.clone());
         self.folder = Some(HeldDir::trusted_or_made(&self.path).map_err(SinkError::new)?);
         self.next_hour(this_hour())
     }
 
     fn rows(&mut self, batch: &[Row<'_>]) -> Result<(), SinkError> {
-        let Some(rate) = self.rate else {
+        let Some(facts) = self.facts.take() else {
             return Ok(());
         };
         for row in batch {
             match row {
                 Row::Stall(stall, attribution) => {
-                    self.sums.add(rate.nanos(stall.length()).0, *attribution);
+                    let length = facts.rate.nanos(stall.length());
+                    let start_ns = || facts.epoch_ns(stall.start);
+                    if let Some(group) = self.group(stall.cpu) {
+                        group.stall(stall.cpu, start_ns, length, *attribution);
+                    }
                 }
                 Row::Interval(row, _) => {
-                    let measured = rate.nanos(row.end.since(row.start)).0;
-                    self.sums.measured_ns = self.sums.measured_ns.saturating_add(measured);
+                    let measured = facts.rate.nanos(row.end.since(row.start));
+                    if let Some(group) = self.group(row.cpu) {
+                        group.measured(measured);
+                    }
                 }
                 _ => continue,
             }
             self.changed = true;
         }
+        self.facts = Some(facts);
         Ok(())
     }
 
@@ -237,7 +217,7 @@ impl Sink for HourlySums {
 
     fn tick(&mut self) -> Result<u64, SinkError> {
         let hour = this_hour();
-        if hour != self.hour {
+        if hour != self.file.hour {
             self.next_hour(hour)?;
         } else if self.written.elapsed() >= EVERY {
             self.write()?;
@@ -252,41 +232,74 @@ impl Sink for HourlySums {
 }
 
 /// The newest hours of a history with their largest culprits, the newest last.
-pub(super) fn newest(history: &std::path::Path, hours: usize) -> Vec<HourSums> {
+pub(super) fn newest(history: &Path, hours: usize) -> Vec<HourSums> {
     let Ok(folder) = HeldDir::open(&history.join(HOURS)) else {
         return Vec::new();
     };
-    let mut found: Vec<HourSums> = names(&folder)
-        .iter()
-        .rev()
-        .take(hours)
-        .filter_map(|name| read_hour(&folder, name))
-        .collect();
-    for hour in &mut found {
-        hour.culprits.truncate(IN_STATUS);
+    let mut found: BTreeMap<u64, HourSums> = BTreeMap::new();
+    for (file, name) in files(&folder).iter().rev() {
+        if found.len() == hours && !found.contains_key(&file.hour) {
+            break;
+        }
+        if let Some(stored) = read_hour(&folder, name) {
+            found.entry(file.hour).or_default().add(stored);
+        }
     }
-    found.reverse();
-    found
+    found.into_values().map(HourSums::shortened).collect()
 }
 
-fn read_hour(folder: &HeldDir, name: &str) -> Option<HourSums> {
+impl HourSums {
+    /// Adds the hour of a boot.
+    fn add(&mut self, stored: HostHour) {
+        self.hour = stored.hour;
+        for group in stored.groups {
+            self.stalls = self.stalls.saturating_add(group.stalls);
+            self.stalled_ns = self.stalled_ns.saturating_add(group.stalled_ns);
+            self.longest_ns = self.longest_ns.max(group.longest_ns);
+            self.measured_ns = self.measured_ns.saturating_add(group.measured_ns);
+            self.culprits
+                .extend(group.culprits.into_iter().map(|of| HourCulprit {
+                    kind: of.kind,
+                    name: of.name,
+                    time_ns: of.time_ns,
+                }));
+        }
+    }
+
+    /// With each culprit once, and the largest only.
+    fn shortened(mut self) -> HourSums {
+        let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for of in std::mem::take(&mut self.culprits) {
+            *sums.entry((of.kind, of.name)).or_default() += of.time_ns;
+        }
+        let culprit = |((kind, name), time_ns)| HourCulprit {
+            kind,
+            name,
+            time_ns,
+        };
+        self.culprits = sums.into_iter().map(culprit).collect();
+        self.culprits
+            .order_by_key(|of| (of.name == OTHERS, Reverse(Nanos(of.time_ns))));
+        self.culprits.truncate(IN_STATUS);
+        self
+    }
+}
+
+fn read_hour(folder: &HeldDir, name: &str) -> Option<HostHour> {
     serde_json::from_slice(&folder.read(name, LARGEST).ok()?).ok()
 }
 
-/// The files of hours, oldest first.
-fn names(folder: &HeldDir) -> Vec<String> {
+/// The files of hours with their names, the oldest first. Files of another version count as the oldest.
+fn files(folder: &HeldDir) -> Vec<(HourFile, String)> {
     let entries = folder.entries().unwrap_or_default();
-    let mut names: Vec<String> = entries
+    let names = entries
         .into_iter()
-        .filter_map(|entry| entry.name.into_string().ok())
-        .filter(|name| !name.starts_with('.') && name.ends_with(".json"))
+        .filter_map(|entry| entry.name.into_string().ok());
+    let mut files: Vec<(HourFile, String)> = names
+        .filter_map(|name| Some((HourFile::parse(&name)?, name)))
         .collect();
-    names.put_in_order();
-    names
-}
-
-fn file_of(hour: u64) -> String {
-    format!("{hour:010}.json")
+    files.put_in_order();
+    files
 }
 
 fn this_hour() -> u64 {
@@ -297,44 +310,137 @@ fn this_hour() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jitterscope_model::{IntervalRow, Stall, StallId, ThreadRef, Ticks};
 
-    #[test]
-    fn an_hour_names_its_largest_culprits_and_adds_up_the_others() {
-        let mut hour = Hour::default();
-        for n in 0..1000 {
-            hour.take("thread", &format!("t{n}"), 10);
-        }
-        hour.take("irq", "small", 7);
-        // However late it comes.
-        hour.take("thread", "t999", 5);
-        (hour.longest_ns, hour.measured_ns) = (9, 11);
-        let sums = hour.sums(3);
-        assert_eq!(sums.culprits.len(), MOST_CULPRITS + 2);
-        assert_eq!(sums.culprits[0].name, "t999");
-        let of = |kind: &str, name: &str| {
-            let row = sums
-                .culprits
-                .iter()
-                .find(|of| (of.kind.as_str(), of.name.as_str()) == (kind, name));
-            row.map(|row| row.time_ns)
+    fn watch(folder: &Path, counts: &HourCounts) -> HourlySums {
+        let machine = Described {
+            host: RollupHost {
+                boot: "abcdef0123".into(),
+                ..RollupHost::default()
+            },
+            groups: vec!["1".parse().unwrap(), "2-3".parse().unwrap()],
         };
-        assert_eq!(of("thread", "t999"), Some(15));
-        assert_eq!(of("irq", OTHERS), Some(7));
-        let all: u64 = sums.culprits.iter().map(|row| row.time_ns).sum();
-        assert_eq!(all, 10_012, "no time is lost");
-        assert_eq!(Hour::of(sums.clone()).sums(3), sums);
+        HourlySums::new(folder, machine, counts.clone())
+    }
+
+    fn stall(sums: &mut HourlySums, cpu: u32, length: u64) {
+        let stall = Stall {
+            id: StallId(1),
+            cpu: CpuId(cpu),
+            victim: ThreadRef {
+                tid: 1,
+                comm: jitterscope_model::Comm::new("x"),
+            },
+            start: Ticks(100),
+            end: Ticks(100 + length),
+        };
+        let histogram = hdrhistogram::Histogram::new(3).unwrap();
+        let row = IntervalRow {
+            cpu: CpuId(cpu),
+            start: Ticks(0),
+            end: Ticks(1000),
+            count: 1,
+            max: Nanos(length),
+            stolen: Nanos(length),
+        };
+        sums.rows(&[Row::Stall(&stall, None), Row::Interval(&row, &histogram)])
+            .unwrap();
+    }
+
+    fn begin(sums: &mut HourlySums) {
+        let facts = RunFacts {
+            probe: "spin".into(),
+            ..testing_facts()
+        };
+        sums.begin(&facts).unwrap();
+    }
+
+    fn testing_facts() -> RunFacts {
+        RunFacts {
+            id: String::new(),
+            label: String::new(),
+            hostname: String::new(),
+            probe: String::new(),
+            cpus: "1-3".parse().unwrap(),
+            threshold: Nanos(1),
+            interval: Nanos(1),
+            rate: jitterscope_model::TickRate::NANOSECONDS,
+            clock: jitterscope_model::ClockReading {
+                ticks: Ticks(0),
+                monotonic_raw_ns: 0,
+                realtime_ns: 0,
+                boottime_ns: None,
+                width_ticks: 0,
+            },
+        }
     }
 
     #[test]
-    fn names_beyond_the_bound_are_added_up_without_being_kept() {
-        let mut hour = Hour::default();
-        for n in 0..3 * MOST_COUNTED {
-            hour.take("thread", &format!("t{n}"), 1);
+    fn an_hour_goes_on_after_a_restart_and_a_sent_hour_gets_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let counts = HourCounts::default();
+        let one = |lost: u64| {
+            let mut sums = watch(dir.path(), &counts);
+            begin(&mut sums);
+            stall(&mut sums, 1, 10);
+            stall(&mut sums, 3, 30);
+            counts.lost.fetch_add(lost, Ordering::Relaxed);
+            sums.write().unwrap();
+        };
+        one(0);
+        let folder = HeldDir::open(&dir.path().join(HOURS)).unwrap();
+        let (file, name) = files(&folder).remove(0);
+        let stored = read_hour(&folder, &name).unwrap();
+        assert_eq!(stored.host.probe, "spin");
+        let of = |group: usize| {
+            (
+                stored.groups[group].stalls,
+                stored.groups[group].measured_ns,
+            )
+        };
+        assert_eq!((of(0), of(1)), ((1, 1000), (1, 1000)));
+        one(5);
+        let sums = newest(dir.path(), 24);
+        assert_eq!(sums.len(), 1);
+        assert_eq!((sums[0].stalls, sums[0].stalled_ns), (4, 80));
+        assert_eq!((sums[0].longest_ns, sums[0].measured_ns), (30, 4000));
+        let lost: u64 = read_hour(&folder, &name)
+            .unwrap()
+            .groups
+            .iter()
+            .map(|of| of.lost)
+            .sum();
+        assert_eq!(lost, 5);
+        // Once it is sent, more of the hour goes to another file: the clock was set back.
+        folder.rename(&*name, sent(&file).name()).unwrap();
+        one(0);
+        let names: Vec<String> = files(&folder).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names.len(), 2);
+        assert!(
+            names.iter().any(|name| name.ends_with("-2.json")),
+            "{names:?}"
+        );
+        // A status adds them up.
+        let sums = newest(dir.path(), 24);
+        assert_eq!((sums.len(), sums[0].stalls), (1, 6));
+    }
+
+    #[test]
+    fn the_oldest_hours_make_room_and_those_not_sent_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let counts = HourCounts::default();
+        let mut sums = watch(dir.path(), &counts);
+        begin(&mut sums);
+        let folder = HeldDir::open(&dir.path().join(HOURS)).unwrap();
+        for hour in 0..MOST_HOURS as u64 + 3 {
+            let mut file = HourFile::new(hour, "ab");
+            file.is_sent = hour == 1;
+            folder.create_new(file.name()).unwrap();
         }
-        assert_eq!(hour.culprits["thread"].len(), MOST_COUNTED + 1);
-        let sums = hour.sums(3);
-        assert_eq!(sums.culprits.len(), MOST_CULPRITS + 1);
-        let all: u64 = sums.culprits.iter().map(|row| row.time_ns).sum();
-        assert_eq!(all, 3 * MOST_COUNTED as u64);
+        sums.next_hour(this_hour()).unwrap();
+        assert_eq!(files(&folder).len(), MOST_HOURS);
+        assert_eq!(counts.dropped.load(Ordering::Relaxed), 2);
+        // A file that no watch wrote stays unread.
+        assert!(newest(dir.path(), 24).is_empty());
     }
 }

@@ -10,12 +10,14 @@
 mod control;
 mod cut;
 mod history;
+mod hour;
 mod hours;
 mod judge;
 mod left;
 mod live;
 mod published;
 mod requests;
+mod rollup_host;
 mod running;
 mod settings;
 mod slots;

@@ -212,6 +212,7 @@ impl Watch {
             cpu_time_ns: self.cpu_time_ns,
             rss_bytes: platform::resident_bytes(),
             trouble: self.trouble.clone(),
+            upload: self.published.upload(),
             hours: Vec::new(),
         }
     }

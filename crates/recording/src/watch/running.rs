@@ -7,6 +7,7 @@ use super::hours::HourlySums;
 use super::judge::{Judge, Judged, Rules};
 use super::left::save_noted;
 use super::published::Published;
+use super::rollup_host::Described;
 use super::settings::{RESERVED, WatchSettings};
 use super::status::{LostRecords, Reply};
 use super::totals::TotalsSink;
@@ -14,12 +15,12 @@ use super::triggers::{Limits, Triggers};
 use super::worker::{Done, Errand, Worker};
 use super::{NoWatch, Report};
 use crate::engine::{Next, Output, SectionEnd, Sections};
-use jitterscope_model::{CpuSet, Nanos, RunManifest, SourceReport, TickRate, Ticks};
+use jitterscope_model::{CpuSet, Nanos, RunManifest, SourceReport, TickRate, Ticks, TuningState};
 use jitterscope_platform::{CpuClaim, Machine, boot_id};
 use jitterscope_source::Mark;
 use jitterscope_store::remove;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -176,14 +177,16 @@ impl Watch {
         self.published.clone()
     }
 
-    /// The outputs that the recording needs besides its sections.
+    /// The outputs that the recording needs besides its sections. `tuning`: the state of the machine's knobs.
     #[must_use]
-    pub fn outputs<'a>(&self) -> Vec<Output<'a>> {
+    pub fn outputs<'a>(&self, tuning: Option<&TuningState>) -> Vec<Output<'a>> {
         let history = self.history.path().to_path_buf();
+        let described = Described::read(&self.machine, &self.cpus, tuning);
+        let counts = self.published.hours.clone();
         let totals = self.published.totals.clone();
         let mut outputs = vec![
             Output::new("hourly sums", move || {
-                Ok(Box::new(HourlySums::new(&history)))
+                Ok(Box::new(HourlySums::new(&history, described, counts)))
             }),
             Output::new("sums for metrics", move || {
                 Ok(Box::new(TotalsSink::new(totals)))
@@ -440,6 +443,8 @@ impl Sections for Watch {
                 }),
             }
         }
+        let lost = self.lost.iter().map(|of| of.records).sum();
+        self.published.hours.lost.store(lost, Ordering::Relaxed);
     }
 
     fn turn(&mut self, now: Ticks, marks: &[Mark]) -> Next {

@@ -38,6 +38,9 @@ pub struct WatchStatus {
     pub rss_bytes: u64,
     /// What went wrong last, if anything.
     pub trouble: Option<String>,
+    /// What became of uploads; absent without `--upload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<jitterscope_model::UploadStatus>,
     /// The sums of the last 24 hours, oldest first, each with its eight largest culprits.
     pub hours: Vec<HourSums>,
 }

@@ -6,7 +6,7 @@
 
 use super::slots::{OTHER, Slots};
 use jitterscope_model::{Attribution, Delivery, Row, RunFacts, RunManifest, Sink, SinkError};
-use jitterscope_model::{QuotaRead, ThrottledGroup, TickRate};
+use jitterscope_model::{Nanos, QuotaRead, ThrottledGroup, TickRate, exponential_bucket};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +43,8 @@ pub const BOUNDS: [u64; 19] = [
 pub struct Totals {
     /// Stalls by length: one count for each of [`BOUNDS`], and one for those above the last.
     pub lengths: [u64; BOUNDS.len() + 1],
+    /// Stalls by [`exponential_bucket`].
+    pub buckets: BTreeMap<i32, u64>,
     /// The time of all stalls, nanoseconds.
     pub stalled_ns: u64,
     culprits: Slots,
@@ -53,6 +55,7 @@ impl Default for Totals {
     fn default() -> Totals {
         Totals {
             lengths: [0; BOUNDS.len() + 1],
+            buckets: BTreeMap::new(),
             stalled_ns: 0,
             culprits: Slots::new(MOST_CULPRITS),
             throttled: Slots::new(MOST_GROUPS),
@@ -77,6 +80,10 @@ impl Totals {
     fn stall(&mut self, length_ns: u64, attribution: Option<&Attribution>) {
         let at = BOUNDS.partition_point(|bound| *bound < length_ns);
         self.lengths[at] += 1;
+        *self
+            .buckets
+            .entry(exponential_bucket(Nanos(length_ns)))
+            .or_default() += 1;
         self.stalled_ns = self.stalled_ns.saturating_add(length_ns);
         // Parts may add up to less or more than the length by the rounding of ticks.
         let mut left = length_ns;

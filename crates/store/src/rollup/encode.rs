@@ -1,6 +1,6 @@
 //! An hour as a Parquet file.
 
-use super::{GroupHour, HostHour, ROLLUP_TABLE, RollupHost, STALLS_KEY, hour_start_s};
+use super::{GroupHour, HostHour, ROLLUP_TABLE, RollupHost, hour_start_s};
 use crate::row_group::RowGroup;
 use crate::table::properties;
 use crate::tables::{Cell, Cells, Text, all, schema, some};
@@ -190,11 +190,4 @@ fn cells(hour: &HostHour, batch: &str, lines: &[Line<'_>]) -> Vec<Cells> {
 
 fn repeated<C: Cell + Clone>(value: C, rows: usize) -> Cells {
     all(std::iter::repeat_n(value, rows))
-}
-
-/// The key of the histogram of the parts of one kind.
-#[must_use]
-pub fn key_of_kind(kind: &str) -> String {
-    debug_assert_ne!(kind, STALLS_KEY, "no kind of culprit has this name");
-    format!("part:{kind}")
 }

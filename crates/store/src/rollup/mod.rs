@@ -10,9 +10,12 @@ mod merge;
 mod names;
 
 pub use columns::ROLLUPS;
-pub use encode::{encode, key_of_kind};
+pub use encode::encode;
 pub use merge::{Merged, merge};
-pub use names::{HourFile, days_folder, hour_start_s, object_name, raw_folder};
+pub use names::{
+    HourFile, days_folder, host_object, hour_start_s, key_of_kind, kind_of_key, object_name,
+    raw_folder, run_folder,
+};
 
 pub(crate) use columns::ROLLUP_TABLE;
 

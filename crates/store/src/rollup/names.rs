@@ -80,13 +80,48 @@ pub fn object_name(host: &RollupHost, watch: &str, file: &HourFile) -> String {
 /// The folder of the objects of one day as the hosts wrote them, below the fleet's URL.
 #[must_use]
 pub fn raw_folder(cluster: &str, day: &str) -> String {
-    format!("{VERSION}/raw/cluster={}/day={day}", safe(cluster))
+    folder("raw", cluster, day)
 }
 
 /// The folder of the day's compacted objects.
 #[must_use]
 pub fn days_folder(cluster: &str, day: &str) -> String {
-    format!("{VERSION}/days/cluster={}/day={day}", safe(cluster))
+    folder("days", cluster, day)
+}
+
+/// The folder of a saved run.
+#[must_use]
+pub fn run_folder(cluster: &str, day: &str, host_id: &str, run: &str) -> String {
+    let (host, run) = (safe(host_id), safe(run));
+    format!("{}/host={host}/{run}", folder("runs", cluster, day))
+}
+
+/// The object that says which machine has a host's name.
+#[must_use]
+pub fn host_object(cluster: &str, host: &str) -> String {
+    format!(
+        "{VERSION}/hosts/cluster={}/{}.json",
+        safe(cluster),
+        safe(host)
+    )
+}
+
+fn folder(of: &str, cluster: &str, day: &str) -> String {
+    format!("{VERSION}/{of}/cluster={}/day={day}", safe(cluster))
+}
+
+const PARTS: &str = "part:";
+
+/// The key of the histogram of the parts of one kind.
+#[must_use]
+pub fn key_of_kind(kind: &str) -> String {
+    format!("{PARTS}{kind}")
+}
+
+/// The kind whose parts have this key; `None` for another histogram.
+#[must_use]
+pub fn kind_of_key(key: &str) -> Option<&str> {
+    key.strip_prefix(PARTS)
 }
 
 /// The start of an hour, seconds since the epoch.

@@ -10,6 +10,7 @@ mod compare;
 mod culprits;
 mod data;
 mod facts;
+mod fleet;
 mod followed;
 mod frames;
 mod index;
@@ -25,6 +26,7 @@ mod worst;
 
 pub use compare::render as comparison;
 pub use data::stall;
+pub(crate) use fleet::fleet_page;
 pub use frames::Frames;
 pub use index::render as index;
 pub use refusal::render as refusal;

@@ -23,12 +23,20 @@ const HISTORY_BYTES: &str = "jitterscope_history_bytes";
 const HISTORY_LIMIT: &str = "jitterscope_history_limit_bytes";
 const DROPPED: &str = "jitterscope_history_dropped_sections";
 const CPU_TIME: &str = "jitterscope_own_cpu_seconds";
+const UPLOADED: &str = "jitterscope_uploaded_hours";
+const UPLOADED_RUNS: &str = "jitterscope_uploaded_runs";
+const UPLOADED_BYTES: &str = "jitterscope_uploaded_bytes";
+const WAITING: &str = "jitterscope_upload_waiting_hours";
+const UPLOAD_DROPPED: &str = "jitterscope_upload_dropped_hours";
+const UPLOAD_FAILED: &str = "jitterscope_upload_failed_turns";
+const UPLOAD_PROBLEM: &str = "jitterscope_upload_problem";
+const AHEAD: &str = "jitterscope_upload_clock_ahead_seconds";
 const MEMORY: &str = "jitterscope_own_memory_bytes";
 
-/// The metrics of a watch as a text. Every row has the CPUs of the watch as a label, so that several watches of a
+/// The metrics of a watch in a form: text, or for [`MetricsForm::Protobuf`] bytes. Every row has the CPUs of the watch as a label, so that several watches of a
 /// machine can be read from one folder.
 #[must_use]
-pub fn metrics(status: &WatchStatus, totals: &Totals, form: MetricsForm) -> String {
+pub fn metrics(status: &WatchStatus, totals: &Totals, form: MetricsForm) -> Vec<u8> {
     let cpus = status.cpus.to_string();
     let common = [("cpus", cpus.as_str())];
     let mut text = MetricsText::new(form, &common);
@@ -38,6 +46,7 @@ pub fn metrics(status: &WatchStatus, totals: &Totals, form: MetricsForm) -> Stri
     of_triggers(&mut text, status);
     of_history(&mut text, status);
     of_cost(&mut text, status);
+    of_uploads(&mut text, status);
     text.end()
 }
 
@@ -59,7 +68,8 @@ fn of_watch(text: &mut MetricsText<'_>, status: &WatchStatus) {
 fn of_stalls(text: &mut MetricsText<'_>, totals: &Totals) {
     let help = "The lengths of stalls, from the threshold of the watch on.";
     text.family(STALLS, Type::Histogram, "seconds", help);
-    text.histogram(&BOUNDS, &totals.lengths, Seconds(totals.stalled_ns));
+    let sum = Seconds(totals.stalled_ns);
+    text.histogram(&BOUNDS, &totals.lengths, &totals.buckets, sum);
     let help = "Time that culprits took from the watched CPUs. The row 'other' of a kind has culprits without a row.";
     text.family(STOLEN, Type::Counter, "seconds", help);
     for ((kind, culprit), time) in totals.culprits() {
@@ -112,6 +122,57 @@ fn of_history(text: &mut MetricsText<'_>, status: &WatchStatus) {
     let help = "Sections of the history dropped because the disk was nearly full.";
     text.family(DROPPED, Type::Counter, "", help);
     text.row(&[], history.dropped_for_room);
+}
+
+fn of_uploads(text: &mut MetricsText<'_>, status: &WatchStatus) {
+    let Some(upload) = &status.upload else {
+        return;
+    };
+    for (name, help, count) in [
+        (
+            UPLOADED,
+            "Hourly sums sent to the object store.",
+            upload.sent_hours,
+        ),
+        (
+            UPLOADED_RUNS,
+            "Saved runs sent to the object store.",
+            upload.sent_runs,
+        ),
+        (
+            UPLOAD_DROPPED,
+            "Hourly sums that made room for newer ones before they were sent.",
+            upload.dropped_hours,
+        ),
+        (
+            UPLOAD_FAILED,
+            "Tries to send that ended with a problem.",
+            upload.problems,
+        ),
+    ] {
+        text.family(name, Type::Counter, "", help);
+        text.row(&[], count);
+    }
+    text.family(
+        UPLOADED_BYTES,
+        Type::Counter,
+        "bytes",
+        "Bytes sent to the object store.",
+    );
+    text.row(&[], upload.sent_bytes);
+    let help = "Hourly sums that are complete and not sent.";
+    text.family(WAITING, Type::Gauge, "", help);
+    text.row(&[], upload.waiting_hours);
+    if let Some(problem) = &upload.problem {
+        let help = "1 while the last try ended with a problem of this kind.";
+        text.family(UPLOAD_PROBLEM, Type::Gauge, "", help);
+        text.row(&[("problem", &problem.kind)], 1);
+    }
+    if let Some(ahead) = upload.clock_ahead_s {
+        let help = "By how much this machine's clock is ahead of the object store's.";
+        text.family(AHEAD, Type::Gauge, "seconds", help);
+        text.row(&[], ahead);
+    }
 }
 
 fn of_cost(text: &mut MetricsText<'_>, status: &WatchStatus) {

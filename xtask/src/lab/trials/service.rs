@@ -5,6 +5,7 @@ use super::super::options::{Guest, Kernel};
 use super::super::services;
 use super::Finding;
 use super::steps::{self, Steps};
+use crate::dist::FLEET;
 use crate::{program, release};
 use std::fs;
 use std::process::Command;
@@ -20,12 +21,15 @@ pub fn agent(finding: &mut Finding) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir_in(super::folder()?)?;
     // As in the other guests: debug information would take half of the disk.
     let stripped = scratch.path().join("jitterscope");
-    let strip = Command::new("strip")
-        .arg("-o")
-        .arg(&stripped)
-        .arg(program::get()?)
-        .status()?;
-    anyhow::ensure!(strip.success(), "strip failed ({strip})");
+    let program = program::get()?;
+    let fleet = program.with_file_name(FLEET);
+    for (from, to) in [
+        (&program, &stripped),
+        (&fleet, &stripped.with_file_name(FLEET)),
+    ] {
+        let strip = Command::new("strip").arg("-o").arg(to).arg(from).status()?;
+        anyhow::ensure!(strip.success(), "strip {} failed ({strip})", from.display());
+    }
     let deb = release::deb_of(&stripped, scratch.path())?;
     fs::copy(&deb, folder.join("jitterscope.deb"))?;
     let disk = scratch.path().join("disk");

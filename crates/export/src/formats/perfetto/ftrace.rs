@@ -8,8 +8,8 @@ use super::kernel_event::EventMessages;
 use super::left_out::LeftOut;
 use super::senders::Senders;
 use super::stream::{Stream, Texts};
-use super::wire::Message;
 use crate::error::ExportError;
+use jitterscope_model::Message;
 use jitterscope_model::{CpuId, KernelAddr};
 use jitterscope_source::{ContextError, Decoder, Page, PageLoss, TraceContext};
 

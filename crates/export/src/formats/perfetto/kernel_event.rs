@@ -4,7 +4,7 @@ use super::fields::ftrace;
 use super::functions::Functions;
 use super::handler_exits::HandlerExits;
 use super::stream::Texts;
-use super::wire::Message;
+use jitterscope_model::Message;
 use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent, TaskRef};
 
 /// The vectors of interrupts that one CPU sends another: Perfetto's `ipi_entry` and `ipi_exit`.

@@ -12,7 +12,6 @@ mod sink;
 mod stalls;
 mod stream;
 mod track_events;
-mod wire;
 
 use super::Format;
 use crate::address::Address;

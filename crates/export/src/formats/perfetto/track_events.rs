@@ -2,9 +2,9 @@
 
 use super::fields::{annotation, event, packet, track};
 use super::stream::{Stream, TextOf, Texts};
-use super::wire::Message;
 use crate::error::ExportError;
 use crate::largest_part::Fact;
+use jitterscope_model::Message;
 use jitterscope_model::{CpuId, RunFacts};
 use serde_json::Value;
 use std::collections::HashMap;

@@ -1,0 +1,285 @@
+//! Judges a fleet: hosts against their twins, new culprits, kernels and tunings against one another.
+//!
+//! The unit is the host. Each gives one number for each figure, however many hours it was measured, because the hours of
+//! one host are alike. Hosts of one kind of hardware, kernel and tuning are twins.
+
+mod changes;
+mod outliers;
+#[cfg(test)]
+mod tests;
+
+pub use changes::{ChangedFigure, FleetChange, Varied};
+pub use outliers::{FEWEST_TWINS, outliers};
+
+use jitterscope_model::PutInOrder;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The probability that chance alone gives any of the worst hosts, and that of any of the changes.
+pub const FLEET_ALPHA: f64 = 0.05;
+/// A host is worse than its twins only if it loses at least this many times their median.
+pub const LEAST_TIMES: f64 = 1.5;
+/// Hosts that were measured for a smaller share of the usual time are left out: their shares scatter more.
+const LEAST_MEASURED: f64 = 0.25;
+/// Shares below this are equal: a tenth of a microsecond a second.
+const NOTHING: f64 = 1e-7;
+/// Causes of a worse host that are named.
+const MOST_CAUSES: usize = 3;
+
+/// What makes hosts twins.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Twins {
+    pub cpu_model: String,
+    pub machine: String,
+    pub kernel: String,
+    /// The fingerprint of its settings.
+    pub tuning: String,
+}
+
+/// A host's sums over the time of a report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetHost {
+    pub host_id: String,
+    pub host: String,
+    pub cluster: String,
+    #[serde(flatten)]
+    pub twins: Twins,
+    pub hours: u64,
+    /// Measured time, summed over CPUs, seconds; and what was stolen of it.
+    pub measured_s: f64,
+    pub stolen_s: f64,
+    /// The longest stall, seconds.
+    pub longest_s: f64,
+    /// Lost kernel records.
+    pub lost: u64,
+}
+
+impl FleetHost {
+    /// The stolen share of the measured time.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.stolen_s / self.measured_s
+    }
+}
+
+/// What a culprit took from a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostCulprit {
+    pub host_id: String,
+    /// The host's kernel and tuning at that time: a host may have several.
+    pub kernel: String,
+    pub tuning: String,
+    pub kind: String,
+    pub name: String,
+    pub stolen_s: f64,
+}
+
+/// A culprit that no host had before a day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NewCulprit {
+    pub kind: String,
+    pub name: String,
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// The first day with it, `2026-11-28`, and how many hosts have it since.
+    pub first_day: String,
+    pub hosts: u64,
+    pub stolen_s: f64,
+    /// Measured time of these hosts since that day, seconds.
+    pub measured_s: f64,
+}
+
+/// What is wrong in a fleet.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FleetFindings {
+    /// Hosts, and their hours.
+    pub hosts: u64,
+    pub host_hours: u64,
+    pub measured_s: f64,
+    pub stolen_s: f64,
+    pub longest_s: f64,
+    /// Lost kernel records, and the hosts with any: their sums may lack something.
+    pub lost: u64,
+    pub hosts_with_losses: u64,
+    /// Groups of twins that are large enough to judge their hosts, and hosts without so many twins.
+    pub groups: u64,
+    pub without_twins: u64,
+    /// Hosts that were measured too shortly to be judged.
+    pub short: u64,
+    /// The worst first.
+    pub worst: Vec<WorseHost>,
+    /// The largest first.
+    pub new: Vec<NewCulprit>,
+    /// The largest first.
+    pub changes: Vec<FleetChange>,
+    /// The probability that chance alone gives any of `worst`, and that it gives any of `changes`.
+    pub alpha: f64,
+}
+
+/// A host that loses more than its twins, and not by chance.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WorseHost {
+    #[serde(flatten)]
+    pub host: FleetHost,
+    pub share: f64,
+    /// The median share of its twins, and how many there are.
+    pub twins_share: f64,
+    pub twin_hosts: u64,
+    /// What takes more time than on its twins, the largest difference first.
+    pub causes: Vec<Cause>,
+}
+
+/// A culprit of a worse host.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Cause {
+    pub kind: String,
+    pub name: String,
+    /// Its share of the host's measured time, and the median of its twins.
+    pub share: f64,
+    pub twins_share: f64,
+}
+
+/// Shares of culprits by host.
+pub(crate) struct Shares<'c>(BTreeMap<&'c str, BTreeMap<Twins, ByCulprit<'c>>>);
+
+/// Shares by kind and name.
+type ByCulprit<'c> = BTreeMap<(&'c str, &'c str), f64>;
+
+impl<'c> Shares<'c> {
+    fn of(hosts: &[FleetHost], culprits: &'c [HostCulprit]) -> Shares<'c> {
+        let known: BTreeMap<(&str, &str, &str), &FleetHost> = hosts
+            .iter()
+            .map(|of| ((&*of.host_id, &*of.twins.kernel, &*of.twins.tuning), of))
+            .collect();
+        let mut shares: BTreeMap<&str, BTreeMap<Twins, ByCulprit<'_>>> = BTreeMap::new();
+        for of in culprits {
+            let place = (&*of.host_id, &*of.kernel, &*of.tuning);
+            let Some(host) = known.get(&place) else {
+                continue;
+            };
+            let of_host = shares.entry(&of.host_id).or_default();
+            let rows = of_host.entry(host.twins.clone()).or_default();
+            *rows.entry((&*of.kind, &*of.name)).or_default() += of.stolen_s / host.measured_s;
+        }
+        Shares(shares)
+    }
+
+    fn rows(&self, host: &FleetHost) -> Option<&ByCulprit<'c>> {
+        self.0.get(&*host.host_id)?.get(&host.twins)
+    }
+
+    /// The share of a culprit; 0 if the host has not seen it.
+    pub(crate) fn share(&self, host: &FleetHost, culprit: (&'c str, &'c str)) -> f64 {
+        let rows = self.rows(host);
+        rows.and_then(|rows| rows.get(&culprit))
+            .copied()
+            .unwrap_or(0.0)
+    }
+}
+
+/// Judges a fleet. `hosts` has one row for each host, kernel and tuning; a host whose kernel changed has several.
+#[must_use]
+pub fn judge(
+    hosts: Vec<FleetHost>,
+    culprits: &[HostCulprit],
+    new: Vec<NewCulprit>,
+) -> FleetFindings {
+    let ids: std::collections::BTreeSet<&str> = hosts.iter().map(|of| &*of.host_id).collect();
+    let with_losses: std::collections::BTreeSet<&str> = hosts
+        .iter()
+        .filter(|of| of.lost > 0)
+        .map(|of| &*of.host_id)
+        .collect();
+    let mut findings = FleetFindings {
+        hosts: ids.len() as u64,
+        host_hours: hosts.iter().map(|of| of.hours).sum(),
+        measured_s: hosts.iter().map(|of| of.measured_s).sum(),
+        stolen_s: hosts.iter().map(|of| of.stolen_s).sum(),
+        longest_s: hosts.iter().map(|of| of.longest_s).fold(0.0, f64::max),
+        lost: hosts.iter().map(|of| of.lost).sum(),
+        hosts_with_losses: with_losses.len() as u64,
+        groups: 0,
+        without_twins: 0,
+        short: 0,
+        worst: Vec::new(),
+        new,
+        changes: Vec::new(),
+        alpha: FLEET_ALPHA,
+    };
+    let usual = crate::machine::median(hosts.iter().map(|of| of.measured_s).collect());
+    let least = usual.unwrap_or(0.0) * LEAST_MEASURED;
+    let (judged, short): (Vec<FleetHost>, Vec<FleetHost>) = hosts
+        .into_iter()
+        .partition(|of| of.measured_s > 0.0 && of.measured_s >= least);
+    findings.short = short.len() as u64;
+    let shares = Shares::of(&judged, culprits);
+    let mut groups: BTreeMap<&Twins, Vec<&FleetHost>> = BTreeMap::new();
+    for host in &judged {
+        groups.entry(&host.twins).or_default().push(host);
+    }
+    let large = |group: &&Vec<&FleetHost>| group.len() >= FEWEST_TWINS;
+    let judged_groups = groups.values().filter(large).count();
+    findings.groups = judged_groups as u64;
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^53 groups")]
+    let alpha = FLEET_ALPHA / judged_groups.max(1) as f64;
+    for group in groups.values() {
+        if group.len() < FEWEST_TWINS {
+            findings.without_twins += group.len() as u64;
+            continue;
+        }
+        findings.worst.extend(worse(group, &shares, alpha));
+    }
+    let times = |of: &WorseHost| of.share / of.twins_share.max(NOTHING);
+    findings
+        .worst
+        .sort_by(|one, other| times(other).total_cmp(&times(one)));
+    findings.changes = changes::changes(&groups, &shares);
+    findings
+        .new
+        .sort_by(|one, other| other.stolen_s.total_cmp(&one.stolen_s));
+    findings
+}
+
+/// The hosts of a group of twins that are worse than the others.
+fn worse(group: &[&FleetHost], shares: &Shares<'_>, alpha: f64) -> Vec<WorseHost> {
+    let figures: Vec<f64> = group
+        .iter()
+        .map(|of| of.share().max(NOTHING).ln())
+        .collect();
+    let far = outliers(&figures, alpha);
+    let middle = |of: Vec<f64>| crate::machine::median(of).unwrap_or(0.0);
+    let found = far.into_iter().filter_map(|at| {
+        let host = group[at];
+        let twins = || group.iter().filter(|of| of.host_id != host.host_id);
+        let twins_share = middle(twins().map(|of| of.share()).collect());
+        if host.share() < LEAST_TIMES * twins_share {
+            return None;
+        }
+        let cause = |culprit: (&str, &str), share: f64| Cause {
+            kind: culprit.0.to_owned(),
+            name: culprit.1.to_owned(),
+            share,
+            twins_share: middle(twins().map(|of| shares.share(of, culprit)).collect()),
+        };
+        let rows = shares.rows(host).into_iter().flatten();
+        let mut causes: Vec<Cause> = rows.map(|(of, share)| cause(*of, *share)).collect();
+        causes.retain(|of| of.share > LEAST_TIMES * of.twins_share);
+        let more = |of: &Cause| of.share - of.twins_share;
+        causes.sort_by(|one, other| more(other).total_cmp(&more(one)));
+        causes.truncate(MOST_CAUSES);
+        Some(WorseHost {
+            share: host.share(),
+            twins_share,
+            twin_hosts: group.len() as u64 - 1,
+            causes,
+            host: host.clone(),
+        })
+    });
+    let mut found: Vec<WorseHost> = found.collect();
+    found.order_by_key(|of| Reverse(of.host.host_id.clone()));
+    found
+}
