@@ -57,10 +57,8 @@ pub fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .map(|done| done.expect("no thread panics"))
-            .collect::<anyhow::Result<()>>()
+        let mut joined = threads.into_iter().map(|thread| thread.join());
+        joined.try_for_each(|done| done.expect("no thread panics"))
     })?;
     let described = planted.to_json(args.hosts, args.days, batches.into_inner());
     fs::write(args.dir.join("planted.json"), format!("{described:#}\n"))?;

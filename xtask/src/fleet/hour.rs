@@ -7,6 +7,7 @@ use jitterscope_store::rollup::{
     hour_start_s, key_of_kind,
 };
 use jitterscope_testing::SplitMix64;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Nanoseconds of an hour.
@@ -255,6 +256,6 @@ fn longest(
             }
         })
         .collect();
-    stalls.sort_by(|a, b| b.length_ns.cmp(&a.length_ns));
+    stalls.sort_by_key(|of| Reverse(of.length_ns));
     stalls
 }
