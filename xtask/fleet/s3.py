@@ -5,6 +5,8 @@ Alone, it serves until it is ended: python s3.py FLEET prints its address and ho
 import contextlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,7 +27,8 @@ def client(service, endpoint, key="-", secret="-"):
         region_name="us-east-1",
         aws_access_key_id=key,
         aws_secret_access_key=secret,
-        config=Config(s3={"addressing_style": "path"}),
+        # A request that is repeated counts twice.
+        config=Config(s3={"addressing_style": "path"}, read_timeout=300, retries={"total_max_attempts": 1}),
     )
 
 
@@ -39,13 +42,15 @@ def server(port=5555):
         running = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log)
     try:
         endpoint = f"http://127.0.0.1:{port}"
+        for _ in range(120):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            if running.poll() is not None:
+                sys.exit("the server has ended, see moto.log: is its port taken?")
+            time.sleep(1)
         iam = client("iam", endpoint)
-        for _ in range(60):
-            try:
-                iam.create_user(UserName="fleet")
-                break
-            except Exception:
-                time.sleep(1)
+        iam.create_user(UserName="fleet")
         iam.put_user_policy(UserName="fleet", PolicyName="all", PolicyDocument=json.dumps(ALL))
         made = iam.create_access_key(UserName="fleet")["AccessKey"]
         key, secret = made["AccessKeyId"], made["SecretAccessKey"]
@@ -65,6 +70,8 @@ def upload(fleet, endpoint, key, secret):
 
 
 if __name__ == "__main__":
+    # Ends the server, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     with server() as (endpoint, key, secret):
         for fleet in sys.argv[1:]:
             upload(fleet, endpoint, key, secret)
