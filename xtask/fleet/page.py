@@ -35,7 +35,7 @@ def table(head, rows, align="--:"):
 def size(count):
     for unit in ["B", "kB", "MB"]:
         if count < 1000:
-            return f"{count:.0f} {unit}"
+            return f"{count:.1f} {unit}" if count < 10 and unit != "B" else f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
 
@@ -68,7 +68,7 @@ def page(results):
     short = [engine["name"].split(" ")[0] for engine in engines]
     versions = ", ".join(f"{engine['name']} {engine['version']}" for engine in engines)
     yield INTRO
-    yield f"Engines: {versions}. The machine has two CPUs, and other work ran beside.\n"
+    yield f"Engines: {versions}. The machine has two CPUs.\nOther work ran beside.\n"
     yield "## The fleets\n"
     head = ["hosts", "days", "host-hours", "rows", "files", "size", "size of a host-hour"]
     yield table(head, fleets(results))
