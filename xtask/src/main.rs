@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test | lint | deny | deps | api | book | crates | dist | release | bench |
-//! faults | fuzz | lab | miri | torture | web`.
+//! faults | fleet | fuzz | lab | miri | torture | web`.
 #![forbid(unsafe_code)]
 
 mod aarch64;
@@ -12,6 +12,7 @@ mod deny;
 mod deps;
 mod dist;
 mod faults;
+mod fleet;
 mod fresh_debian;
 mod fuzz;
 mod lab;
@@ -83,6 +84,9 @@ enum Command {
     },
     /// Inject faults whose culprit is known into recordings and judge each label (needs root and a C compiler)
     Faults(faults::FaultsArgs),
+    /// Generate fleets of many machines and question them with other engines
+    #[command(subcommand)]
+    Fleet(fleet::FleetCommand),
     /// Run the fuzz targets for a while (needs a nightly toolchain; installs cargo-fuzz where it is missing)
     Fuzz(fuzz::FuzzArgs),
     /// Run the tests of our own atomics under Miri (needs a nightly toolchain)
@@ -132,6 +136,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Bench { what, all: _, yes } => bench::run(what, Consent::given(yes)),
         Command::Crowd { count, period } => bench::crowd(count, Duration::from_millis(period)),
         Command::Faults(args) => faults::run(&args),
+        Command::Fleet(command) => fleet::run(&command),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Miri => miri::run(Consent::given(true), &mut test::Found::default()),
         Command::Crates(args) => crates::run(&args),

@@ -12,7 +12,7 @@ SELECT
     toInt64(measured_ns) AS measured_ns, toInt64(lost) AS lost, key, bucket, toInt64(stall) AS stall,
     toInt64(cpu) AS cpu, toInt64(start_ns) AS start_ns, phase, cluster, day,
     position(_path, '/v1/days/') > 0 AS compacted
-FROM {read}('{url}/v1/*/cluster=*/day=*/*.parquet', 'Parquet', '
+FROM {read}('{url}/v1/{days,raw}/cluster=*/day=*/*.parquet', 'Parquet', '
         record String, batch String, host_id String, host String, boot String, kernel String, cpu_model String,
         machine String, firmware Nullable(String), tuning String, version String, probe String, cpus String,
         cpu_count UInt32, hour_s UInt64, clock_ahead_s Nullable(Int32), kind Nullable(String),

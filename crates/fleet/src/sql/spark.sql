@@ -1,8 +1,10 @@
 -- Views of the rollups below {url} for Spark, from version 3.5: a path, or s3a://BUCKET/PREFIX with hadoop-aws.
 -- The two external tables hold no data, so DROP TABLE deletes none. v1/days and v1/raw may both be missing or empty.
--- RECOVER PARTITIONS finds the days that exist: repeat it to see new days.
+-- A session lists the files once: REFRESH TABLE rollup_days and rollup_raw to see new ones.
 -- A condition on day or cluster limits the files that a question opens.
 
+-- The folders say which days exist, not the catalog.
+SET spark.sql.hive.manageFilesourcePartitions = false;
 DROP TABLE IF EXISTS rollup_days;
 CREATE TABLE rollup_days (
     record STRING, batch STRING, host_id STRING, host STRING, boot STRING, kernel STRING, cpu_model STRING,
@@ -11,7 +13,6 @@ CREATE TABLE rollup_days (
     sum_ns DECIMAL(20, 0), max_ns DECIMAL(20, 0), measured_ns DECIMAL(20, 0), lost DECIMAL(20, 0), key STRING,
     bucket INT, stall BIGINT, cpu BIGINT, start_ns DECIMAL(20, 0), phase STRING, cluster STRING, day DATE
 ) USING parquet PARTITIONED BY (cluster, day) LOCATION '{url}/v1/days';
-ALTER TABLE rollup_days RECOVER PARTITIONS;
 
 DROP TABLE IF EXISTS rollup_raw;
 CREATE TABLE rollup_raw (
@@ -21,7 +22,6 @@ CREATE TABLE rollup_raw (
     sum_ns DECIMAL(20, 0), max_ns DECIMAL(20, 0), measured_ns DECIMAL(20, 0), lost DECIMAL(20, 0), key STRING,
     bucket INT, stall BIGINT, cpu BIGINT, start_ns DECIMAL(20, 0), phase STRING, cluster STRING, day DATE
 ) USING parquet PARTITIONED BY (cluster, day) LOCATION '{url}/v1/raw';
-ALTER TABLE rollup_raw RECOVER PARTITIONS;
 
 -- Each row once: those of v1/days, and those of v1/raw that v1/days lacks.
 CREATE OR REPLACE TEMPORARY VIEW rollups AS
