@@ -88,7 +88,9 @@ def snappy():
 
     import pyspark
 
-    jar = glob.glob(os.path.join(os.path.dirname(pyspark.__file__), "jars", "snappy-java-*.jar"))[0]
+    # The path may have brackets.
+    jars = glob.escape(os.path.join(os.path.dirname(pyspark.__file__), "jars"))
+    jar = glob.glob(f"{jars}/snappy-java-*.jar")[0]
     name = "libsnappyjava.so"
     # Another process may have it mapped.
     if not os.path.exists(name):

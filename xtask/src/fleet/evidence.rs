@@ -20,8 +20,8 @@ const SEED: u64 = 1;
 
 #[derive(clap::Args)]
 pub struct EvidenceArgs {
-    /// How many hosts the fleets have
-    #[arg(long, value_delimiter = ',', default_value = "200,2000")]
+    /// How many hosts the fleets have, the smallest first: among fewer than 200, chance hides a planted cause
+    #[arg(long, value_delimiter = ',', default_value = "200,2000", value_parser = clap::value_parser!(u64).range(200..))]
     pub hosts: Vec<u64>,
     /// Where the fleets are or come, some gigabytes [default: target/fleet]
     #[arg(long)]

@@ -1,4 +1,4 @@
--- Views of the rollups below {url} for ClickHouse, from version 25.
+-- Views of the rollups below {url} for ClickHouse (tried with 26.9).
 -- {read} is the table function that reads files: file for a path, s3 for the address of a bucket, gcs for Google's.
 -- v1/days and v1/raw may both be missing or empty: the columns are declared here.
 -- A condition on day or cluster limits the files that a question opens.

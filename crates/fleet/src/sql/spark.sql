@@ -1,4 +1,4 @@
--- Views of the rollups below {url} for Spark, from version 3.5: a path, or s3a://BUCKET/PREFIX with hadoop-aws.
+-- Views of the rollups below {url} for Spark (tried with 4.3): a path, or s3a://BUCKET/PREFIX with hadoop-aws.
 -- The two external tables hold no data, so DROP TABLE deletes none. v1/days and v1/raw may both be missing or empty.
 -- A session lists the files once: REFRESH TABLE rollup_days and rollup_raw to see new ones.
 -- A condition on day or cluster limits the files that a question opens.
