@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Schema { url, dialect } => print(&schema(dialect, &url))?,
+        Command::Schema { url, dialect } => print(&schema(dialect, &url)?)?,
         Command::Report {
             url,
             from,

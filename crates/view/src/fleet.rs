@@ -156,24 +156,16 @@ fn changes(report: &mut Report, of: &FleetFindings) {
 
 fn compared(of: &FleetChange) -> String {
     let [first, second] = of.hosts;
-    match of.varied {
-        Varied::Kernel => format!(
-            "Kernel {} ({second} hosts) against {} ({first} hosts), on {} {}, tuning {}:",
-            of.second,
-            of.first.kernel,
-            of.first.machine,
-            of.first.cpu_model,
-            short(&of.first.tuning)
-        ),
-        Varied::Tuning => format!(
-            "Tuning {} ({second} hosts) against {} ({first} hosts), on {} {}, kernel {}:",
-            short(&of.second),
-            short(&of.first.tuning),
-            of.first.machine,
-            of.first.cpu_model,
-            of.first.kernel
-        ),
-    }
+    let (what, names) = match of.varied {
+        Varied::Kernel => ("Kernel", [&*of.second, &*of.first]),
+        Varied::Tuning => ("Tuning", [short(&of.second), short(&of.first)]),
+    };
+    let among = match of.groups {
+        1 => "hosts that are equal otherwise".to_owned(),
+        groups => format!("{groups} groups of hosts that are equal otherwise"),
+    };
+    let [name, usual] = names;
+    format!("{what} {name} ({second} hosts) against {usual} ({first} hosts), among {among}:")
 }
 
 /// The first digits of a fingerprint.
@@ -219,8 +211,8 @@ fn limits(of: &FleetFindings) -> Vec<String> {
     let level = of.alpha * 100.0;
     let mut limits = vec![format!(
         "Twins have equal hardware, kernel and tuning. In {} groups of twins, chance alone gives any worse host with a \
-         probability of at most {level:.0} %, if the logarithms of their shares are normal; the same holds for all \
-         changes together, without that condition",
+         probability of at most {level:.0} %, if distances between the logarithms of their shares are normal; the \
+         same holds for all changes together, without that condition",
         count(of.groups)
     )];
     if of.without_twins > 0 {

@@ -1,14 +1,20 @@
 //! Kernels and tunings against one another, within hosts that are equal otherwise.
 
 use super::{FLEET_ALPHA, FleetHost, Shares, Twins};
-use crate::compare::{Comparison, Design, Grain, Hypothesis, Margin, Verdict, family};
+use crate::compare::{
+    Comparison, Design, Grain, Hypothesis, Margin, Scale, Verdict, family, middle,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fewest hosts on each side.
+/// The fewest hosts on each side of one group of equal hosts.
 const FEWEST: usize = 5;
-/// The most hosts on each side: more cost time and decide nothing more. Taken evenly.
+/// With so many groups, each is one pair: hosts of different groups are never compared.
+const FEWEST_GROUPS: usize = 6;
+/// The fewest hosts on each side of such a group.
+const FEWEST_OF_GROUP: usize = 3;
+/// The most hosts on each side of one group: more cost time and decide nothing more. Taken evenly.
 const MOST_HOSTS: usize = 100;
 /// The largest culprits that are compared besides the total.
 const MOST_CULPRITS: usize = 20;
@@ -25,12 +31,12 @@ pub enum Varied {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FleetChange {
     pub varied: Varied,
-    /// The hosts that are compared: `kernel` and `tuning` are those of the first side.
-    pub first: Twins,
-    /// The kernel or the tuning of the second side.
+    /// The kernels or the tunings of both sides, and their hosts.
+    pub first: String,
     pub second: String,
-    /// Hosts of both sides.
     pub hosts: [usize; 2],
+    /// Groups of hosts that are equal otherwise. With several, each is one pair of the comparison.
+    pub groups: usize,
     /// Figures that are better or worse, the total first.
     pub figures: Vec<ChangedFigure>,
 }
@@ -45,12 +51,14 @@ pub struct ChangedFigure {
 }
 
 type Groups<'h> = BTreeMap<&'h Twins, Vec<&'h FleetHost>>;
+/// Hosts of both sides that are equal otherwise.
+type Sides<'h> = [Vec<&'h FleetHost>; 2];
 
 /// A comparison to make.
-struct Pair<'h, 'g> {
+struct Pair<'h> {
     varied: Varied,
-    twins: [&'h Twins; 2],
-    hosts: [&'g [&'h FleetHost]; 2],
+    values: [&'h str; 2],
+    groups: Vec<Sides<'h>>,
 }
 
 /// Compares the kernel of most hosts with each other kernel, and the same for tunings. Their errors add up to
@@ -73,59 +81,90 @@ pub(super) fn changes(groups: &Groups<'_>, shares: &Shares<'_>) -> Vec<FleetChan
     changes
 }
 
-fn pairs<'h, 'g>(groups: &'g Groups<'h>, varied: Varied) -> Vec<Pair<'h, 'g>> {
-    let mut equal: BTreeMap<(&str, &str, &str), Vec<(&'h Twins, &'g [&'h FleetHost])>> =
-        BTreeMap::new();
-    for (twins, hosts) in groups.iter().filter(|(_, hosts)| hosts.len() >= FEWEST) {
-        let other = match varied {
-            Varied::Kernel => &twins.tuning,
-            Varied::Tuning => &twins.kernel,
+fn pairs<'h>(groups: &Groups<'h>, varied: Varied) -> Vec<Pair<'h>> {
+    let mut strata: BTreeMap<[&str; 3], BTreeMap<&str, &[&'h FleetHost]>> = BTreeMap::new();
+    let mut hosts: BTreeMap<&'h str, usize> = BTreeMap::new();
+    for (twins, of) in groups {
+        let [value, other] = match varied {
+            Varied::Kernel => [&*twins.kernel, &*twins.tuning],
+            Varied::Tuning => [&*twins.tuning, &*twins.kernel],
         };
-        let key = (&*twins.cpu_model, &*twins.machine, &**other);
-        equal.entry(key).or_default().push((*twins, hosts));
+        let stratum = strata.entry([&twins.cpu_model, &twins.machine, other]);
+        stratum.or_default().insert(value, of);
+        *hosts.entry(value).or_default() += of.len();
     }
-    let mut pairs = Vec::new();
-    for mut sides in equal.into_values() {
-        sides.sort_by_key(|(_, hosts)| std::cmp::Reverse(hosts.len()));
-        let (first, others) = match sides.split_first() {
-            Some(split) => split,
-            None => continue,
+    let Some((usual, _)) = hosts.iter().max_by_key(|(_, hosts)| **hosts) else {
+        return Vec::new();
+    };
+    let pair = |value: &'h str| {
+        let both = |least: usize| -> Vec<Sides<'h>> {
+            let sides = strata.values().filter_map(|of| {
+                let sides = [of.get(usual)?, of.get(value)?];
+                let is_large = sides.iter().all(|side| side.len() >= least);
+                is_large.then(|| sides.map(|side| evenly(side, MOST_HOSTS)))
+            });
+            sides.collect()
         };
-        pairs.extend(others.iter().map(|other| Pair {
+        let mut groups = both(FEWEST_OF_GROUP);
+        if groups.len() < FEWEST_GROUPS {
+            // Too few for a test that rearranges groups: the largest alone, whose hosts are rearranged.
+            let smaller = |of: &Sides<'_>| of.iter().map(Vec::len).min();
+            groups = both(FEWEST)
+                .into_iter()
+                .max_by_key(smaller)
+                .into_iter()
+                .collect();
+        }
+        let values = [*usual, value];
+        (!groups.is_empty()).then_some(Pair {
             varied,
-            twins: [first.0, other.0],
-            hosts: [first.1, other.1],
-        }));
-    }
-    pairs
+            values,
+            groups,
+        })
+    };
+    let others = hosts.keys().filter(|value| *value != usual);
+    others.filter_map(|value| pair(value)).collect()
 }
 
-fn compare(pair: &Pair<'_, '_>, shares: &Shares<'_>, alpha: f64) -> FleetChange {
-    let sides = pair.hosts.map(|hosts| evenly(hosts, MOST_HOSTS));
-    let culprits = largest(&sides, shares);
-    let of = |share: &dyn Fn(&FleetHost) -> f64, margin: Margin| {
-        let [first, second] = sides
-            .each_ref()
-            .map(|hosts| hosts.iter().map(|host| Some(share(host))).collect());
-        let seconds = sides
-            .each_ref()
-            .map(|hosts| hosts.iter().map(|host| host.measured_s).sum());
+fn compare(pair: &Pair<'_>, shares: &Shares<'_>, alpha: f64) -> FleetChange {
+    let all: Sides<'_> = [0, 1].map(|side| {
+        let hosts = pair.groups.iter().flat_map(|of| of[side].iter().copied());
+        hosts.collect()
+    });
+    let culprits = largest(&all, shares);
+    let design = match pair.groups.len() {
+        1 => Design::Unpaired,
+        _ => Design::Paired,
+    };
+    let of = |share: &dyn Fn(&FleetHost) -> f64| {
+        let figures = |side: usize| -> Vec<Option<f64>> {
+            match design {
+                Design::Paired => {
+                    let groups = pair.groups.iter();
+                    groups
+                        .map(|of| Some(usual_share(&of[side], share)))
+                        .collect()
+                }
+                _ => all[side].iter().map(|host| Some(share(host))).collect(),
+            }
+        };
         Hypothesis {
-            first,
-            second,
-            margin,
-            seconds,
+            first: figures(0),
+            second: figures(1),
+            margin: Margin::default(),
+            seconds: all
+                .each_ref()
+                .map(|hosts| hosts.iter().map(|host| host.measured_s).sum()),
             grain: Grain::Fine,
         }
     };
-    let mut hypotheses = vec![of(&FleetHost::share, Margin::default())];
+    let mut hypotheses = vec![of(&FleetHost::share)];
     for culprit in &culprits {
-        let share = |host: &FleetHost| shares.share(host, *culprit);
-        hypotheses.push(of(&share, Margin::default()));
+        hypotheses.push(of(&|host: &FleetHost| shares.share(host, *culprit)));
     }
     let names = std::iter::once(None).chain(culprits.iter().map(Some));
     let figures = names
-        .zip(family(Design::Unpaired, alpha, &hypotheses))
+        .zip(family(design, alpha, &hypotheses))
         .filter(|(_, of)| matches!(of.verdict, Verdict::Better | Verdict::Worse))
         .map(|(culprit, comparison)| ChangedFigure {
             culprit: culprit.map(|(kind, name)| ((*kind).to_owned(), (*name).to_owned())),
@@ -133,19 +172,23 @@ fn compare(pair: &Pair<'_, '_>, shares: &Shares<'_>, alpha: f64) -> FleetChange 
         });
     FleetChange {
         varied: pair.varied,
-        first: pair.twins[0].clone(),
-        second: match pair.varied {
-            Varied::Kernel => pair.twins[1].kernel.clone(),
-            Varied::Tuning => pair.twins[1].tuning.clone(),
-        },
-        hosts: pair.hosts.map(<[_]>::len),
+        first: pair.values[0].to_owned(),
+        second: pair.values[1].to_owned(),
+        hosts: all.each_ref().map(Vec::len),
+        groups: pair.groups.len(),
         figures: figures.collect(),
     }
 }
 
+/// The share of a group: the geometric mean of its hosts, or the mean if some have none.
+fn usual_share(hosts: &[&FleetHost], share: &dyn Fn(&FleetHost) -> f64) -> f64 {
+    let shares: Vec<f64> = hosts.iter().map(|host| share(host)).collect();
+    middle(Scale::of(shares.iter().copied()), &shares)
+}
+
 /// The culprits that take most on either side, and that at least half of its hosts have: a program that runs on one
 /// host says nothing about a kernel.
-fn largest<'c>(sides: &[Vec<&FleetHost>; 2], shares: &Shares<'c>) -> Vec<(&'c str, &'c str)> {
+fn largest<'c>(sides: &Sides<'_>, shares: &Shares<'c>) -> Vec<(&'c str, &'c str)> {
     let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     for hosts in sides {
         let mut seen: BTreeMap<(&str, &str), (usize, f64)> = BTreeMap::new();

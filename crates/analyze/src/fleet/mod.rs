@@ -9,18 +9,18 @@ mod outliers;
 mod tests;
 
 pub use changes::{ChangedFigure, FleetChange, Varied};
-pub use outliers::{FEWEST_TWINS, outliers};
+use outliers::outliers;
 
-use jitterscope_model::PutInOrder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The probability that chance alone gives any of the worst hosts, and that of any of the changes.
 pub const FLEET_ALPHA: f64 = 0.05;
 /// A host is worse than its twins only if it loses at least this many times their median.
 pub const LEAST_TIMES: f64 = 1.5;
+/// The fewest hosts of a group of twins that are judged.
+pub const FEWEST_TWINS: usize = 5;
 /// Hosts that were measured for a smaller share of the usual time are left out: their shares scatter more.
 const LEAST_MEASURED: f64 = 0.25;
 /// Shares below this are equal: a tenth of a microsecond a second.
@@ -221,18 +221,12 @@ pub fn judge(
     for host in &judged {
         groups.entry(&host.twins).or_default().push(host);
     }
-    let large = |group: &&Vec<&FleetHost>| group.len() >= FEWEST_TWINS;
-    let judged_groups = groups.values().filter(large).count();
-    findings.groups = judged_groups as u64;
-    #[allow(clippy::cast_precision_loss, reason = "far below 2^53 groups")]
-    let alpha = FLEET_ALPHA / judged_groups.max(1) as f64;
-    for group in groups.values() {
-        if group.len() < FEWEST_TWINS {
-            findings.without_twins += group.len() as u64;
-            continue;
-        }
-        findings.worst.extend(worse(group, &shares, alpha));
-    }
+    let (large, small): (Vec<_>, Vec<_>) = groups
+        .values()
+        .partition(|group| group.len() >= FEWEST_TWINS);
+    findings.groups = large.len() as u64;
+    findings.without_twins = small.iter().map(|group| group.len() as u64).sum();
+    findings.worst = worse(&large, &shares);
     let times = |of: &WorseHost| of.share / of.twins_share.max(NOTHING);
     findings
         .worst
@@ -244,16 +238,25 @@ pub fn judge(
     findings
 }
 
-/// The hosts of a group of twins that are worse than the others.
-fn worse(group: &[&FleetHost], shares: &Shares<'_>, alpha: f64) -> Vec<WorseHost> {
-    let figures: Vec<f64> = group
+/// The hosts that are worse than their twins. Distances from the twins of all groups are tested together, because a
+/// group alone is small.
+fn worse(groups: &[&Vec<&FleetHost>], shares: &Shares<'_>) -> Vec<WorseHost> {
+    let hosts: Vec<(&FleetHost, &[&FleetHost])> = groups
         .iter()
-        .map(|of| of.share().max(NOTHING).ln())
+        .flat_map(|group| group.iter().map(|host| (*host, &group[..])))
         .collect();
-    let far = outliers(&figures, alpha);
+    let position = |host: &FleetHost| host.share().max(NOTHING).ln();
+    let distances: Vec<f64> = hosts
+        .iter()
+        .map(|(host, group)| {
+            let twins = group.iter().filter(|of| of.host_id != host.host_id);
+            distance(position(host), twins.map(|of| position(of)).collect())
+        })
+        .collect();
     let middle = |of: Vec<f64>| crate::machine::median(of).unwrap_or(0.0);
-    let found = far.into_iter().filter_map(|at| {
-        let host = group[at];
+    let far = outliers(&distances, FLEET_ALPHA).into_iter();
+    let found = far.filter_map(|at| {
+        let (host, group) = hosts[at];
         let twins = || group.iter().filter(|of| of.host_id != host.host_id);
         let twins_share = middle(twins().map(|of| of.share()).collect());
         if host.share() < LEAST_TIMES * twins_share {
@@ -279,7 +282,14 @@ fn worse(group: &[&FleetHost], shares: &Shares<'_>, alpha: f64) -> Vec<WorseHost
             host: host.clone(),
         })
     });
-    let mut found: Vec<WorseHost> = found.collect();
-    found.order_by_key(|of| Reverse(of.host.host_id.clone()));
-    found
+    found.collect()
+}
+
+/// The distance of a figure from the median of the others, in a unit that does not depend on how many there are: the
+/// variance of the median of `n` normal figures is about `pi / 2n` of theirs.
+fn distance(figure: f64, others: Vec<f64>) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^53 hosts")]
+    let count = others.len() as f64;
+    let median = crate::machine::median(others).unwrap_or(figure);
+    (figure - median) / (1.0 + std::f64::consts::FRAC_PI_2 / count).sqrt()
 }

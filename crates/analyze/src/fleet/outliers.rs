@@ -1,22 +1,22 @@
 //! Hosts that lose more than their twins, and not by chance.
 //!
 //! The generalised extreme studentized deviate test (Rosner, Technometrics 25, 1983), one-sided: it finds several hosts
-//! without the ones hiding the others. It assumes that the logarithms of the twins' shares are normal. Unlike the test of
+//! without the ones hiding the others. It assumes that distances between the logarithms of the shares of twins are
+//! normal, with one variance for all groups. Unlike the test of
 //! one suspect host, it states the probability that any host of a group is called worse.
 
 use crate::compare::t_quantile;
 
-/// The fewest hosts of a group that the test judges. With fewer, its error rate is not what it states.
-pub const FEWEST_TWINS: usize = 12;
-/// At most this share of a group is worse; beyond that, the others are no reference.
+/// The fewest figures that the test judges. With fewer, its error rate is not what it states.
+const FEWEST: usize = 12;
+/// At most this share of the figures is worse; beyond that, the others are no reference.
 const MOST_SHARE: usize = 4;
 /// And at most so many.
 const MOST: usize = 50;
 
 /// The places of the figures that are too high, the highest first. With probability `alpha` at most, chance gives any.
-#[must_use]
-pub fn outliers(figures: &[f64], alpha: f64) -> Vec<usize> {
-    if figures.len() < FEWEST_TWINS {
+pub(super) fn outliers(figures: &[f64], alpha: f64) -> Vec<usize> {
+    if figures.len() < FEWEST {
         return Vec::new();
     }
     let mut order: Vec<usize> = (0..figures.len()).collect();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn equal_hosts_are_called_worse_as_rarely_as_stated() {
-        for hosts in [FEWEST_TWINS, 20, 60, 200] {
+        for hosts in [FEWEST, 20, 60, 200] {
             let share = share_of_alarms(hosts, 0.05, 2000);
             // Four standard errors above 5 %.
             assert!(share < 0.07, "{hosts} hosts: {share}");
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn small_and_equal_groups_have_no_outlier() {
         assert!(outliers(&[0.0; 100], 0.05).is_empty());
-        let mut few = [0.0; FEWEST_TWINS - 1];
+        let mut few = [0.0; FEWEST - 1];
         few[0] = 100.0;
         few[1] = 0.1;
         assert!(outliers(&few, 0.05).is_empty());

@@ -102,6 +102,88 @@ fn planted_causes_are_found_and_named() {
     }
 }
 
+/// A fleet of many small groups: six machines, two kernels, two tunings, seven hosts each.
+fn mixed(seed: u64, planted: bool) -> FleetFindings {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut hosts, mut culprits) = (Vec::new(), Vec::new());
+    for n in 0..168 {
+        let (machine, kernel, tuning) = (n % 6, n / 6 % 2, n / 12 % 2);
+        let level = (machine as f64 - 2.0).exp2() * if tuning == 0 { 1.0 } else { 0.2 };
+        let kernel = if kernel == 0 { "6.1" } else { "6.12" };
+        let (mut one, mut its) = host(n, kernel, level * spread(&mut random));
+        let factor = if planted && kernel == "6.12" {
+            1.3
+        } else {
+            1.0
+        };
+        let bad = if planted && n == 17 {
+            8.0 * one.stolen_s
+        } else {
+            0.0
+        };
+        for (kind, name, time) in [
+            (
+                "softirq",
+                "rcu",
+                factor * 0.1 * level * spread(&mut random) * one.measured_s,
+            ),
+            ("smi", "firmware", bad),
+        ] {
+            one.stolen_s += time;
+            its.push(HostCulprit {
+                kind: kind.into(),
+                name: name.into(),
+                stolen_s: time,
+                ..its[0].clone()
+            });
+        }
+        one.twins.machine = format!("box{machine}");
+        one.twins.tuning = format!("t{tuning}");
+        for of in &mut its {
+            of.tuning.clone_from(&one.twins.tuning);
+        }
+        hosts.push(one);
+        culprits.extend(its);
+    }
+    judge(hosts, &culprits, Vec::new())
+}
+
+#[test]
+fn small_groups_are_judged_together_and_each_is_a_pair() {
+    let mut kernels = 0;
+    for seed in 0..10 {
+        let found = mixed(seed, true);
+        assert_eq!((found.groups, found.without_twins), (24, 0));
+        assert_eq!(found.worst[0].host.host, "host17", "seed {seed}");
+        assert_eq!(found.worst[0].causes[0].name, "firmware");
+        let tuning = found.changes.iter().find(|of| of.varied == Varied::Tuning);
+        assert_eq!(tuning.unwrap().groups, 12);
+        kernels += usize::from(found.changes.iter().any(|of| {
+            let rcu = Some(("softirq".into(), "rcu".into()));
+            of.varied == Varied::Kernel && of.figures.iter().any(|figure| figure.culprit == rcu)
+        }));
+    }
+    assert!(kernels >= 7, "{kernels} of 10");
+}
+
+#[test]
+fn equal_mixed_fleets_give_alarms_as_rarely_as_stated() {
+    let (mut worse, mut kernels) = (0, 0);
+    const ROUNDS: u64 = 150;
+    for seed in 0..ROUNDS {
+        let found = mixed(5000 + seed, false);
+        worse += u64::from(!found.worst.is_empty());
+        let of_kernel = |of: &FleetChange| of.varied == Varied::Kernel;
+        kernels += u64::from(found.changes.iter().any(of_kernel));
+    }
+    // Five in a hundred, and three standard errors.
+    let most = ROUNDS / 20 + 8;
+    assert!(
+        worse <= most && kernels <= most,
+        "{worse} and {kernels} of {ROUNDS}"
+    );
+}
+
 #[test]
 fn equal_fleets_give_alarms_as_rarely_as_stated() {
     let (mut worse, mut changed) = (0, 0);

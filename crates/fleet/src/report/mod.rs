@@ -48,7 +48,7 @@ pub fn judge_days(
             to: to.to_owned(),
         });
     }
-    let views = schema(Dialect::Duckdb, &folder.path().to_string_lossy());
+    let views = schema(Dialect::Duckdb, &folder.path().to_string_lossy())?;
     let ask = |query: &str| query.replace("{from}", from).replace("{to}", to);
     let hosts: Vec<FleetHost> = duckdb.rows(&views, &ask(HOSTS))?;
     let culprits: Vec<HostCulprit> = duckdb.rows(&views, &ask(CULPRITS))?;
