@@ -63,10 +63,14 @@ fn hosts(report: &mut Report, of: &FleetFindings) {
         report.sentence(None, "None.");
         return;
     }
+    let name = |host: &WorseHost| match &host.kind {
+        None => host.host.host.clone(),
+        Some(kind) => format!("{}, {kind} alone", host.host.host),
+    };
     let row = |host: &WorseHost| {
         let times = host.share / host.twins_share;
         let mut row = Row::from([
-            Cell::from(host.host.host.as_str()),
+            Cell::from(name(host)),
             percent(host.share).into(),
             percent(host.twins_share).into(),
             match times.is_finite() {

@@ -13,7 +13,7 @@ use outliers::outliers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The probability that chance alone gives any of the worst hosts, and that of any of the changes.
 pub const FLEET_ALPHA: f64 = 0.05;
@@ -25,6 +25,8 @@ pub const FEWEST_TWINS: usize = 5;
 const LEAST_MEASURED: f64 = 0.25;
 /// Shares below this are equal: a tenth of a microsecond a second.
 const NOTHING: f64 = 1e-7;
+/// A kind of culprit is compared if at least this share of the hosts has some: its logarithms need values.
+const MOSTLY: f64 = 0.8;
 /// Causes of a worse host that are named.
 const MOST_CAUSES: usize = 3;
 
@@ -120,11 +122,13 @@ pub struct FleetFindings {
     pub alpha: f64,
 }
 
-/// A host that loses more than its twins, and not by chance.
+/// A host that loses more than its twins, in all or to one kind of culprit, and not by chance.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WorseHost {
     #[serde(flatten)]
     pub host: FleetHost,
+    /// The kind of culprit whose time is compared; null for all stolen time.
+    pub kind: Option<String>,
     pub share: f64,
     /// The median share of its twins, and how many there are.
     pub twins_share: f64,
@@ -172,6 +176,13 @@ impl<'c> Shares<'c> {
         self.0.get(&*host.host_id)?.get(&host.twins)
     }
 
+    /// The share of all culprits of a kind.
+    fn of_kind(&self, host: &FleetHost, kind: &str) -> f64 {
+        let rows = self.rows(host).into_iter().flatten();
+        let of_kind = rows.filter(|((of, _), _)| *of == kind);
+        of_kind.map(|(_, share)| share).sum()
+    }
+
     /// The share of a culprit; 0 if the host has not seen it.
     pub(crate) fn share(&self, host: &FleetHost, culprit: (&'c str, &'c str)) -> f64 {
         let rows = self.rows(host);
@@ -188,8 +199,8 @@ pub fn judge(
     culprits: &[HostCulprit],
     new: Vec<NewCulprit>,
 ) -> FleetFindings {
-    let ids: std::collections::BTreeSet<&str> = hosts.iter().map(|of| &*of.host_id).collect();
-    let with_losses: std::collections::BTreeSet<&str> = hosts
+    let ids: BTreeSet<&str> = hosts.iter().map(|of| &*of.host_id).collect();
+    let with_losses: BTreeSet<&str> = hosts
         .iter()
         .filter(|of| of.lost > 0)
         .map(|of| &*of.host_id)
@@ -238,14 +249,62 @@ pub fn judge(
     findings
 }
 
-/// The hosts that are worse than their twins. Distances from the twins of all groups are tested together, because a
-/// group alone is small.
+/// The hosts that are worse than their twins, in all stolen time or in the time of one kind of culprit: the firmware of
+/// one host may take little of all, and many times that of the others. Distances from the twins of all groups are tested
+/// together, because a group alone is small.
 fn worse(groups: &[&Vec<&FleetHost>], shares: &Shares<'_>) -> Vec<WorseHost> {
     let hosts: Vec<(&FleetHost, &[&FleetHost])> = groups
         .iter()
         .flat_map(|group| group.iter().map(|host| (*host, &group[..])))
         .collect();
-    let position = |host: &FleetHost| host.share().max(NOTHING).ln();
+    let mut figures = vec![None];
+    figures.extend(kinds(&hosts, shares).into_iter().map(Some));
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^53 kinds")]
+    let alpha = FLEET_ALPHA / figures.len() as f64;
+    let mut found: Vec<WorseHost> = Vec::new();
+    for kind in figures {
+        for worse in worse_in(kind, &hosts, shares, alpha) {
+            // What explains all of its time is said once.
+            let is_known = found.iter().any(|of| {
+                let mut causes = of.causes.iter();
+                of.host.host_id == worse.host.host_id
+                    && causes.any(|cause| Some(&cause.kind) == worse.kind.as_ref())
+            });
+            if !is_known {
+                found.push(worse);
+            }
+        }
+    }
+    found
+}
+
+/// The kinds of culprits that most hosts have.
+fn kinds<'c>(hosts: &[(&FleetHost, &[&FleetHost])], shares: &Shares<'c>) -> Vec<&'c str> {
+    let mut seen: BTreeMap<&'c str, usize> = BTreeMap::new();
+    for (host, _) in hosts {
+        let rows = shares.rows(host).into_iter().flatten();
+        let kinds: BTreeSet<&str> = rows.map(|((kind, _), _)| *kind).collect();
+        for kind in kinds {
+            *seen.entry(kind).or_default() += 1;
+        }
+    }
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^53 hosts")]
+    let is_usual = |count: usize| count as f64 >= MOSTLY * hosts.len() as f64;
+    let usual = seen.into_iter().filter(|(_, count)| is_usual(*count));
+    usual.map(|(kind, _)| kind).collect()
+}
+
+fn worse_in(
+    kind: Option<&str>,
+    hosts: &[(&FleetHost, &[&FleetHost])],
+    shares: &Shares<'_>,
+    alpha: f64,
+) -> Vec<WorseHost> {
+    let share = |host: &FleetHost| match kind {
+        None => host.share(),
+        Some(kind) => shares.of_kind(host, kind),
+    };
+    let position = |host: &FleetHost| share(host).max(NOTHING).ln();
     let distances: Vec<f64> = hosts
         .iter()
         .map(|(host, group)| {
@@ -254,12 +313,12 @@ fn worse(groups: &[&Vec<&FleetHost>], shares: &Shares<'_>) -> Vec<WorseHost> {
         })
         .collect();
     let middle = |of: Vec<f64>| crate::machine::median(of).unwrap_or(0.0);
-    let far = outliers(&distances, FLEET_ALPHA).into_iter();
+    let far = outliers(&distances, alpha).into_iter();
     let found = far.filter_map(|at| {
         let (host, group) = hosts[at];
         let twins = || group.iter().filter(|of| of.host_id != host.host_id);
-        let twins_share = middle(twins().map(|of| of.share()).collect());
-        if host.share() < LEAST_TIMES * twins_share {
+        let twins_share = middle(twins().map(|of| share(of)).collect());
+        if share(host) < LEAST_TIMES * twins_share {
             return None;
         }
         let cause = |culprit: (&str, &str), share: f64| Cause {
@@ -269,13 +328,15 @@ fn worse(groups: &[&Vec<&FleetHost>], shares: &Shares<'_>) -> Vec<WorseHost> {
             twins_share: middle(twins().map(|of| shares.share(of, culprit)).collect()),
         };
         let rows = shares.rows(host).into_iter().flatten();
+        let rows = rows.filter(|((of, _), _)| kind.is_none_or(|kind| *of == kind));
         let mut causes: Vec<Cause> = rows.map(|(of, share)| cause(*of, *share)).collect();
         causes.retain(|of| of.share > LEAST_TIMES * of.twins_share);
         let more = |of: &Cause| of.share - of.twins_share;
         causes.sort_by(|one, other| more(other).total_cmp(&more(one)));
         causes.truncate(MOST_CAUSES);
         Some(WorseHost {
-            share: host.share(),
+            kind: kind.map(str::to_owned),
+            share: share(host),
             twins_share,
             twin_hosts: group.len() as u64 - 1,
             causes,

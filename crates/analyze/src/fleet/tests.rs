@@ -224,3 +224,29 @@ fn an_empty_fleet_has_no_findings() {
     let found = judge(Vec::new(), &[], Vec::new());
     assert_eq!((found.hosts, found.groups), (0, 0));
 }
+
+#[test]
+fn a_host_that_is_bad_in_one_kind_only_is_found_by_that_kind() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut hosts, mut culprits) = (Vec::new(), Vec::new());
+    for n in 0..60 {
+        let (one, mut its) = host(n, "6.1", spread(&mut random));
+        let factor = if n == 30 { 20.0 } else { 1.0 };
+        its.push(HostCulprit {
+            kind: "firmware".into(),
+            name: "SMI".into(),
+            stolen_s: factor * 1e-2 * spread(&mut random) * one.measured_s,
+            ..its[0].clone()
+        });
+        hosts.push(one);
+        culprits.extend(its);
+    }
+    let found = judge(hosts, &culprits, Vec::new());
+    assert_eq!(found.worst.len(), 1, "{:#?}", found.worst);
+    let worst = &found.worst[0];
+    assert_eq!(
+        (&*worst.host.host, worst.kind.as_deref()),
+        ("host30", Some("firmware"))
+    );
+    assert_eq!(worst.causes[0].name, "SMI");
+}

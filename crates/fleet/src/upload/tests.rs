@@ -142,11 +142,10 @@ fn a_folder_that_another_user_could_change_is_refused() {
     let watch = watch(dir.path());
     fs::set_permissions(watch.join(HOURS), fs::Permissions::from_mode(0o777)).unwrap();
     let refused = Uploader::new(fleet_at(&dir.path().join("s")), "c", &watch, None);
+    let refused = refused.unwrap_err().to_string();
     assert!(
-        refused
-            .unwrap_err()
-            .to_string()
-            .contains("others may write")
+        refused.contains("could replace what is written below it"),
+        "{refused}"
     );
 }
 
