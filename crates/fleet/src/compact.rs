@@ -283,7 +283,7 @@ mod tests {
         let mut told = |path: &str, _: &str| named.push(path.to_owned());
         let done = compact(&fleet, "2027-01-01", GRACE, LATER, &mut told).unwrap();
         assert_eq!((done.batches, done.unreadable, done.removed), (1, 1, 1));
-        assert_eq!(named, [bad.clone()]);
+        assert_eq!(named, [bad.as_str()]);
         assert_eq!(fleet.list(RAW).unwrap().remove(0).path, bad);
     }
 

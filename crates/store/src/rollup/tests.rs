@@ -89,7 +89,7 @@ fn merging_keeps_every_row_of_every_batch_once() {
         BTreeSet::from([name_a.clone(), name_b.clone()])
     );
     // Merging what is merged changes nothing.
-    let again = merged(&[both.file.clone()], &none);
+    let again = merged(std::slice::from_ref(&both.file), &none);
     assert_eq!((again.rows, &again.batches), (both.rows, &both.batches));
     assert_eq!(again.file, both.file);
     // What is known stays out.
@@ -181,7 +181,7 @@ fn full(cpus: &str, seed: u64) -> GroupHour {
         .collect();
     culprits.extend(kinds.map(|kind| culprit(kind, OTHERS.into(), number())));
     let keys = kinds
-        .map(|kind| key_of_kind(kind))
+        .map(key_of_kind)
         .into_iter()
         .chain([STALLS_KEY.into()]);
     let buckets = keys.flat_map(|key| {
