@@ -91,13 +91,14 @@ impl From<Problem> for UploadProblem {
 }
 
 /// Texts by which stores and systems name a cause; the first that fits decides.
-const SIGNS: [(&str, ProblemKind); 17] = [
+const SIGNS: [(&str, ProblemKind); 19] = [
     ("RequestTimeTooSkewed", ProblemKind::Clock),
     ("RequestExpired", ProblemKind::Clock),
     ("SignatureDoesNotMatch", ProblemKind::Credentials),
     ("InvalidAccessKeyId", ProblemKind::Credentials),
     ("NotSignedUp", ProblemKind::Credentials),
     ("AuthenticationFailed", ProblemKind::Credentials),
+    ("AuthorizationFailure", ProblemKind::Credentials),
     ("Missing AccessKey", ProblemKind::Credentials),
     ("No space left", ProblemKind::Full),
     ("StorageFull", ProblemKind::Full),
@@ -108,6 +109,7 @@ const SIGNS: [(&str, ProblemKind); 17] = [
     ("HTTP error", ProblemKind::Unreachable),
     ("error sending request", ProblemKind::Unreachable),
     ("Permission denied", ProblemKind::Forbidden),
+    ("403 Forbidden", ProblemKind::Forbidden),
     ("Server returned non-2xx", ProblemKind::Unreachable),
 ];
 

@@ -21,6 +21,12 @@ const MOST_FIGURES: usize = 6;
 pub fn report(title: &str, of: &FleetFindings) -> Report {
     let mut report = Report::default();
     report.name(title, "");
+    report.append(findings(of));
+    report
+}
+
+fn findings(of: &FleetFindings) -> Report {
+    let mut report = Report::default();
     if of.hosts == 0 {
         report.sentence(Tone::Bad, "There are no rollups of these days.");
         return report;
@@ -45,7 +51,7 @@ pub fn report(title: &str, of: &FleetFindings) -> Report {
 /// The report as a page.
 #[must_use]
 pub fn page(title: &str, of: &FleetFindings) -> String {
-    fleet_page(title, &report(title, of))
+    fleet_page(title, &findings(of))
 }
 
 #[allow(
@@ -65,7 +71,7 @@ fn hosts(report: &mut Report, of: &FleetFindings) {
     }
     let name = |host: &WorseHost| match &host.kind {
         None => host.host.host.clone(),
-        Some(kind) => format!("{}, {kind} alone", host.host.host),
+        Some(kind) => format!("{}, {kind}", host.host.host),
     };
     let row = |host: &WorseHost| {
         let times = host.share / host.twins_share;
@@ -73,9 +79,10 @@ fn hosts(report: &mut Report, of: &FleetFindings) {
             Cell::from(name(host)),
             percent(host.share).into(),
             percent(host.twins_share).into(),
-            match times.is_finite() {
-                true => format!("{times:.1} x").into(),
-                false => "".into(),
+            match times {
+                times if !times.is_finite() => "".into(),
+                times if times >= 100.0 => format!("{} x", count(times as u64)).into(),
+                times => format!("{times:.1} x").into(),
             },
             count(host.twin_hosts).into(),
         ]);

@@ -149,6 +149,59 @@ fn a_folder_that_another_user_could_change_is_refused() {
     );
 }
 
+#[test]
+fn saved_runs_are_sent_once_and_other_runs_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let (watch, store) = (watch(dir.path()), dir.path().join("store"));
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/fixtures/spin");
+    let runs = dir.path().join("runs");
+    for name in [
+        "2026-06-21T10-00-00Z-watch-aaaaaa",
+        "2026-06-21T11-00-00Z-run-bbbbbb",
+    ] {
+        copy(&fixture, &runs.join(name));
+    }
+    let details = runs.join("2026-06-21T10-00-00Z-watch-aaaaaa/details.json");
+    let mut manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(&details).unwrap()).unwrap();
+    manifest["moment"] = serde_json::json!({
+        "realtime_ns": 1_782_000_000_000_000_000_u64, "by": "person", "text": "x", "joined": 0
+    });
+    fs::write(&details, manifest.to_string()).unwrap();
+    write(&watch, &host_hour("h", HOUR - 1));
+    let open = || Uploader::new(fleet_at(&store), "c", &watch, Some(&runs)).unwrap();
+    let status = open().turn(at(30)).clone();
+    assert_eq!(
+        (status.sent_hours, status.sent_runs, status.problem),
+        (1, 1, None)
+    );
+    let sent = store.join("v1/runs/cluster=c/day=2026-06-21/host=h");
+    let sent = sent.join("2026-06-21T10-00-00Z-watch-aaaaaa");
+    for file in ["manifest.json", "stalls.parquet", "trace/context.json"] {
+        let there = runs.join("2026-06-21T10-00-00Z-watch-aaaaaa").join(file);
+        assert_eq!(
+            fs::read(sent.join(file)).unwrap(),
+            fs::read(there).unwrap(),
+            "{file}"
+        );
+    }
+    // A new uploader asks the store what it has.
+    write(&watch, &host_hour("h", HOUR - 2));
+    assert_eq!(open().turn(at(31)).sent_runs, 0);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => drop(fs::copy(&path, &target).unwrap()),
+        }
+    }
+}
+
 /// Whatever is killed when: after the last turn, the store has every row of every hour once.
 #[test]
 fn kills_and_outages_lose_and_double_nothing() {
