@@ -64,7 +64,7 @@ pub enum Command {
         #[arg(long, default_value = "1h", value_name = "TIME", value_parser = time)]
         grace: Duration,
     },
-    /// Send the hours of a watch that are over; 'agent --upload' runs this
+    /// Send the hours of a watch that are over; 'watch --upload' and 'agent' run this
     Upload {
         /// Where the rollups go
         url: String,

@@ -6,12 +6,11 @@
 //! it may be killed at any moment, run twice, and run beside writers and readers.
 
 use crate::location::{Created, Location, Object};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 use crate::upload::day;
-use jitterscope_model::PutInOrder;
-use jitterscope_store::rollup::merge;
-use serde::Serialize;
-use std::collections::BTreeSet;
+use jitterscope_store::StoreError;
+use jitterscope_store::rollup::{Merged, batches, merge};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::Path;
@@ -28,7 +27,7 @@ const DAYS: &str = "v1/days";
 const END: &str = ".parquet";
 
 /// What compaction did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
     pub days: u64,
     /// Merged host-hours, their rows, and the files that were written.
@@ -37,11 +36,11 @@ pub struct Compacted {
     pub written: u64,
     /// Files of hosts that were removed after the grace period.
     pub removed: u64,
-    /// Files that are no rollups, and stay where they are.
-    pub unreadable: u64,
+    /// Files that are no rollups, and why. They stay where they are.
+    pub unreadable: BTreeMap<String, String>,
 }
 
-/// Compacts all days before `until` (`2026-11-28`). `told` gets the path of each file that is none.
+/// Compacts all days before `until` (`2026-11-28`).
 ///
 /// # Errors
 /// The store fails. What was merged until then stays.
@@ -50,7 +49,6 @@ pub fn compact(
     until: &str,
     grace: Duration,
     now_s: u64,
-    told: &mut dyn FnMut(&str, &str),
 ) -> Result<Compacted, Problem> {
     let mut done = Compacted::default();
     for cluster in location.folders(RAW)? {
@@ -64,7 +62,7 @@ pub fn compact(
                     raw: format!("{RAW}/{cluster}/{day_folder}"),
                     days: format!("{DAYS}/{cluster}/{day_folder}"),
                 };
-                day.compact(grace, now_s, &mut done, told)?;
+                day.compact(grace, now_s, &mut done)?;
                 done.days += 1;
             }
         }
@@ -85,121 +83,134 @@ struct Day<'l> {
     days: String,
 }
 
+/// What a day's merged files have.
+#[derive(Default)]
+struct Known {
+    /// The last number.
+    number: u32,
+    /// When each host-hour was merged, seconds since the epoch.
+    since: BTreeMap<String, u64>,
+}
+
+impl Known {
+    fn add(&mut self, batches: BTreeSet<String>, at_s: u64) {
+        for name in batches {
+            self.since.entry(name).or_insert(at_s);
+        }
+    }
+}
+
 impl Day<'_> {
-    fn compact(
-        &self,
-        grace: Duration,
-        now_s: u64,
-        done: &mut Compacted,
-        told: &mut dyn FnMut(&str, &str),
-    ) -> Result<(), Problem> {
+    fn compact(&self, grace: Duration, now_s: u64, done: &mut Compacted) -> Result<(), Problem> {
         let raw = self.location.list(&self.raw)?;
         if raw.is_empty() {
             return Ok(());
         }
-        let mut bad = BTreeSet::new();
-        let mut merged = Merged::default();
-        for _ in 0..MOST_TRIES {
-            merged.read(self, told)?;
-            let rest = raw.iter().filter(|of| {
-                !bad.contains(&of.path) && !batch(of).is_some_and(|of| merged.batches.contains(of))
-            });
-            let next: Vec<&Object> = rest.take(MOST_SOURCES).collect();
-            if next.is_empty() {
-                break;
-            }
-            let new = match self.merge(&next, &merged.batches) {
+        let mut known = Known::default();
+        self.read_merged(&mut known, done)?;
+        let mut came_second = 0;
+        let mut rest = Self::rest(&raw, &known, done);
+        while !rest.is_empty() {
+            let next = rest.split_off(rest.len().saturating_sub(MOST_SOURCES));
+            let new = match self.merge(&next, &known) {
                 Ok(new) => new,
-                // One of them is no file of rollups: it stays out.
-                Err((path, why)) if !path.is_empty() => {
-                    told(&path, &why.text);
-                    done.unreadable += 1;
-                    bad.insert(path);
+                Err(NotMerged::Unreadable(path, why)) => {
+                    rest.extend(next.into_iter().filter(|of| of.path != path));
+                    done.unreadable.insert(path, why);
                     continue;
                 }
-                Err((_, problem)) => return Err(problem),
+                Err(NotMerged::Store(problem)) => return Err(problem),
             };
-            let path = format!("{}/{:04}{END}", self.days, merged.number + 1);
-            if self.location.create(&path, new.file)? == Created::New {
-                done.batches += new.batches.len() as u64;
-                done.rows += new.rows;
-                done.written += 1;
+            let path = format!("{}/{:04}{END}", self.days, known.number + 1);
+            match self.location.create(&path, new.file)? {
+                Created::New => {
+                    done.batches += new.batches.len() as u64;
+                    done.rows += new.rows;
+                    done.written += 1;
+                    known.number += 1;
+                    known.add(new.batches, now_s);
+                }
+                Created::Existed if came_second == MOST_TRIES => {
+                    let text = format!("{path}: other compactions always come first");
+                    return Err(Problem::new(ProblemKind::Other, text));
+                }
+                Created::Existed => {
+                    came_second += 1;
+                    self.read_merged(&mut known, done)?;
+                    rest = Self::rest(&raw, &known, done);
+                }
             }
         }
-        let old = |of: &&Object| {
-            let at = batch(of).and_then(|of| merged.since.get(of)).copied();
-            at.is_some_and(|at| {
-                let age = i64::try_from(now_s).unwrap_or(i64::MAX).saturating_sub(at);
-                u64::try_from(age).is_ok_and(|age| age >= grace.as_secs())
-            })
-        };
-        for of in raw.iter().filter(old) {
-            self.location.remove(&of.path)?;
-            done.removed += 1;
+        for of in &raw {
+            let merged_at = batch(of).and_then(|name| known.since.get(name));
+            if merged_at.is_some_and(|at| now_s.saturating_sub(*at) >= grace.as_secs()) {
+                self.location.remove(&of.path)?;
+                done.removed += 1;
+            }
         }
         Ok(())
     }
 
-    /// Merges hosts' files. An error has the path of the file that is none.
-    fn merge(
-        &self,
-        sources: &[&Object],
-        known: &BTreeSet<String>,
-    ) -> Result<jitterscope_store::rollup::Merged, (String, Problem)> {
-        let mut files = Vec::new();
-        for of in sources {
-            let found = self.location.get(&of.path);
-            // Another compactor may have removed it, after it was merged.
-            if let Some(bytes) = found.map_err(|problem| (String::new(), problem))? {
-                let file = temporary(&bytes).map_err(|problem| (String::new(), problem))?;
-                files.push((file, Path::new(&of.path)));
+    /// The hosts' files that no merged file has.
+    fn rest<'r>(raw: &'r [Object], known: &Known, done: &Compacted) -> Vec<&'r Object> {
+        let rest = raw.iter().filter(|of| {
+            let is_merged = batch(of).is_some_and(|name| known.since.contains_key(name));
+            !is_merged && !done.unreadable.contains_key(&of.path)
+        });
+        rest.collect()
+    }
+
+    /// Reads which host-hours are in the merged files behind the last known number.
+    fn read_merged(&self, known: &mut Known, done: &mut Compacted) -> Result<(), Problem> {
+        for of in self.location.list(&self.days)? {
+            let number = batch(&of).and_then(|stem| stem.parse::<u32>().ok());
+            let Some(number) = number.filter(|number| *number > known.number) else {
+                continue;
+            };
+            known.number = number;
+            let Some(bytes) = self.location.get(&of.path)? else {
+                continue;
+            };
+            match batches(temporary(&bytes)?, Path::new(&of.path)) {
+                Ok(found) => known.add(found, u64::try_from(of.modified_s).unwrap_or(0)),
+                Err(error) => drop(done.unreadable.insert(of.path, error.to_string())),
             }
         }
-        merge(files, known).map_err(|error| {
-            let text = error.to_string();
-            let bad = sources.iter().find(|of| text.contains(&*of.path));
-            let path = bad.map_or_else(String::new, |of| of.path.clone());
-            (path, Problem::local(text))
+        Ok(())
+    }
+
+    /// Merges hosts' files.
+    fn merge(&self, sources: &[&Object], known: &Known) -> Result<Merged, NotMerged> {
+        let mut files = Vec::new();
+        for of in sources {
+            // Another compactor may have removed it, after it was merged.
+            if let Some(bytes) = self.location.get(&of.path)? {
+                files.push((temporary(&bytes)?, Path::new(&of.path)));
+            }
+        }
+        let is_known = |name: &str| known.since.contains_key(name);
+        merge(files, &is_known).map_err(|error| {
+            let (StoreError::Damaged { path, .. } | StoreError::Cap { path, .. }) = &error else {
+                return Problem::local(error).into();
+            };
+            match sources.iter().find(|of| Path::new(&of.path) == path) {
+                Some(of) => NotMerged::Unreadable(of.path.clone(), error.to_string()),
+                None => Problem::local(error).into(),
+            }
         })
     }
 }
 
-/// What a day's merged files have.
-#[derive(Default)]
-struct Merged {
-    /// The last number.
-    number: u32,
-    batches: BTreeSet<String>,
-    /// When a batch's file was written, seconds since the epoch.
-    since: std::collections::BTreeMap<String, i64>,
+/// Why files were not merged.
+enum NotMerged {
+    Store(Problem),
+    /// The file at this path is no rollup.
+    Unreadable(String, String),
 }
 
-impl Merged {
-    /// Reads the files that were written since the last call.
-    fn read(&mut self, day: &Day<'_>, told: &mut dyn FnMut(&str, &str)) -> Result<(), Problem> {
-        let mut files = day.location.list(&day.days)?;
-        files.order_by_key(|of| of.path.clone());
-        for of in files {
-            let stem = batch(&of).and_then(|stem| stem.parse::<u32>().ok());
-            let Some(number) = stem.filter(|number| *number > self.number) else {
-                continue;
-            };
-            self.number = number;
-            let Some(bytes) = day.location.get(&of.path)? else {
-                continue;
-            };
-            let source = vec![(temporary(&bytes)?, Path::new(&of.path))];
-            match merge(source, &BTreeSet::new()) {
-                Ok(has) => {
-                    for name in has.batches {
-                        self.since.entry(name.clone()).or_insert(of.modified_s);
-                        self.batches.insert(name);
-                    }
-                }
-                Err(error) => told(&of.path, &error.to_string()),
-            }
-        }
-        Ok(())
+impl From<Problem> for NotMerged {
+    fn from(problem: Problem) -> NotMerged {
+        NotMerged::Store(problem)
     }
 }
 
@@ -224,7 +235,7 @@ mod tests {
 
     fn run(location: &Location, grace: u64, now_s: u64) -> Compacted {
         let grace = Duration::from_secs(grace);
-        compact(location, "2027-01-01", grace, now_s, &mut |_, _| ()).unwrap()
+        compact(location, "2027-01-01", grace, now_s).unwrap()
     }
 
     #[test]
@@ -243,7 +254,10 @@ mod tests {
         // A late host.
         put(&fleet, &host_hour("late", 495_000));
         let late = run(&fleet, 3600, LATER);
-        assert_eq!((late.batches, late.written, late.removed), (1, 1, 6));
+        assert_eq!((late.batches, late.written, late.removed), (1, 1, 5));
+        // What was merged just now stays for an hour as well.
+        assert_eq!(fleet.list(RAW).unwrap().len(), 1);
+        assert_eq!(run(&fleet, 3600, LATER).removed, 1);
         assert_eq!(fleet.list(RAW).unwrap().len(), 0);
         assert_eq!(fleet.list(DAYS).unwrap().len(), 2);
         // A host that sends an hour again after all: it is known, and goes.
@@ -266,7 +280,9 @@ mod tests {
             raw: folder.to_owned(),
             days: folder.replacen(RAW, DAYS, 1),
         };
-        let merged = day.merge(&[&raw[0]], &BTreeSet::new()).unwrap();
+        let Ok(merged) = day.merge(&[&raw[0]], &Known::default()) else {
+            panic!("a good file is merged");
+        };
         let path = format!("{}/0001{END}", day.days);
         assert_eq!(fleet.create(&path, merged.file).unwrap(), Created::Existed);
     }
@@ -279,11 +295,10 @@ mod tests {
         let path = fleet.list(RAW).unwrap().remove(0).path;
         let bad = path.replace("-a-", "-b-");
         fleet.put(&bad, b"PAR1 no table PAR1".to_vec()).unwrap();
-        let mut named = Vec::new();
-        let mut told = |path: &str, _: &str| named.push(path.to_owned());
-        let done = compact(&fleet, "2027-01-01", GRACE, LATER, &mut told).unwrap();
-        assert_eq!((done.batches, done.unreadable, done.removed), (1, 1, 1));
-        assert_eq!(named, [bad.as_str()]);
+        let done = compact(&fleet, "2027-01-01", Duration::ZERO, LATER).unwrap();
+        assert_eq!((done.batches, done.removed), (1, 1));
+        let named: Vec<&String> = done.unreadable.keys().collect();
+        assert_eq!(named, [&bad]);
         assert_eq!(fleet.list(RAW).unwrap().remove(0).path, bad);
     }
 

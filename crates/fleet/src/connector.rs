@@ -15,7 +15,7 @@ use ureq::http::Request;
 const REQUEST: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
 /// The largest object that is read, bytes.
-const LARGEST: u64 = 4 << 30;
+const LARGEST: u64 = 512 << 20;
 /// Says that no server has sent its time.
 const UNKNOWN: i64 = i64::MIN;
 

@@ -1,7 +1,6 @@
 //! Many machines: rollups in an object store, queried with engines that exist.
 //!
-//! A program of its own, so that the measuring program, which root runs, has neither the network's clients nor the
-//! credentials of a store in it. [`upload`] sends the hours of a watch that are over, [`compact`] merges the files of a
+//! A program of its own, so that the measuring program, which root runs, contains no client of a store and stays small. [`upload`] sends the hours of a watch that are over, [`compact`] merges the files of a
 //! day, [`schema`] prints the views for an engine, [`report`] asks the user's own DuckDB and judges the answers.
 #![forbid(unsafe_code)]
 

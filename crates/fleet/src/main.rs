@@ -75,13 +75,20 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Compact { url, until, grace } => {
             let until = until.unwrap_or_else(|| default_until(now_s()));
-            let mut told = |path: &str, why: &str| say(&format!("{path}: {why}"));
-            let done = compact(&Location::open(&url)?, &until, grace, now_s(), &mut told)?;
+            let done = compact(&Location::open(&url)?, &until, grace, now_s())?;
+            for why in done.unreadable.values() {
+                say(why);
+            }
             print(&format!(
                 "{} days: merged {} host-hours ({} rows) into {} files, removed {} files, {} cannot be read\n",
-                done.days, done.batches, done.rows, done.written, done.removed, done.unreadable
+                done.days,
+                done.batches,
+                done.rows,
+                done.written,
+                done.removed,
+                done.unreadable.len()
             ))?;
-            if done.unreadable > 0 {
+            if !done.unreadable.is_empty() {
                 return Ok(ExitCode::from(FAILED));
             }
         }
@@ -126,10 +133,10 @@ fn upload(
             print(&format!("{}\n", serde_json::to_string(&status)?))?;
         }
         if problem != said {
-            say(&told(&status));
+            say(&sentence(&status));
             said.clone_from(&problem);
         } else if once {
-            say(&told(&status));
+            say(&sentence(&status));
         }
         if once {
             return Ok(ExitCode::from(if problem.is_some() { FAILED } else { 0 }));
@@ -143,7 +150,8 @@ fn upload(
     }
 }
 
-fn told(status: &UploadStatus) -> String {
+/// What was sent, and what holds up the rest.
+fn sentence(status: &UploadStatus) -> String {
     let sent = format!(
         "sent {} hours and {} saved runs, {} bytes; {} hours wait",
         status.sent_hours, status.sent_runs, status.sent_bytes, status.waiting_hours

@@ -173,6 +173,12 @@ impl Batches {
         Batches::of(table.columns.clone(), rows)
     }
 
+    /// Reads one column of all rows; nothing if the table lacks it.
+    pub(crate) fn of_column(table: &GuardedTable, name: &str) -> Batches {
+        let columns = table.columns.iter().filter(|of| of.name == name);
+        Batches::of(columns.copied().collect(), table.all_rows())
+    }
+
     fn of(columns: Vec<Known>, rows: Rows) -> Batches {
         Batches {
             columns,

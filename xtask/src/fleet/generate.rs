@@ -4,7 +4,6 @@ use super::hosts::{AHEAD, AHEAD_HOURS, CLUSTERS, DAY, FIRST_HOUR, Host, Planted}
 use super::hour::hour;
 use anyhow::{Context, ensure};
 use jitterscope_store::rollup::{HourFile, days_folder, encode, merge, object_name, raw_folder};
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -87,7 +86,7 @@ fn write_day(
         let sources = files
             .iter()
             .map(|path| Ok((File::open(path)?, path.as_path())));
-        let merged = merge(sources.collect::<std::io::Result<_>>()?, &BTreeSet::new())?;
+        let merged = merge(sources.collect::<std::io::Result<_>>()?, &|_| false)?;
         ensure!(merged.batches.len() == files.len(), "a batch is lost");
         fs::write(days.join(format!("{numbers:04}.parquet")), merged.file)?;
         numbers += 1;

@@ -41,6 +41,17 @@ fn spread(random: &mut fastrand::Rng) -> f64 {
     1e-3 * (0.3 * normal).exp()
 }
 
+/// Has a culprit take time from a host.
+fn take(one: &mut FleetHost, its: &mut Vec<HostCulprit>, kind: &str, name: &str, stolen_s: f64) {
+    one.stolen_s += stolen_s;
+    its.push(HostCulprit {
+        kind: kind.into(),
+        name: name.into(),
+        stolen_s,
+        ..its[0].clone()
+    });
+}
+
 /// A fleet on two kernels; with `planted`, the second takes half as much again for its softirqs, and a host has bad
 /// firmware.
 fn fleet(seed: u64, planted: bool) -> FleetFindings {
@@ -64,13 +75,7 @@ fn fleet(seed: u64, planted: bool) -> FleetFindings {
             ("softirq", "rcu", factor * softirq),
             ("smi", "firmware", bad),
         ] {
-            one.stolen_s += time;
-            its.push(HostCulprit {
-                kind: kind.into(),
-                name: name.into(),
-                stolen_s: time,
-                ..its[0].clone()
-            });
+            take(&mut one, &mut its, kind, name, time);
         }
         hosts.push(one);
         culprits.extend(its);
@@ -129,13 +134,7 @@ fn mixed(seed: u64, planted: bool) -> FleetFindings {
             ),
             ("smi", "firmware", bad),
         ] {
-            one.stolen_s += time;
-            its.push(HostCulprit {
-                kind: kind.into(),
-                name: name.into(),
-                stolen_s: time,
-                ..its[0].clone()
-            });
+            take(&mut one, &mut its, kind, name, time);
         }
         one.twins.machine = format!("box{machine}");
         one.twins.tuning = format!("t{tuning}");
@@ -230,14 +229,10 @@ fn a_host_that_is_bad_in_one_kind_only_is_found_by_that_kind() {
     let mut random = fastrand::Rng::with_seed(3);
     let (mut hosts, mut culprits) = (Vec::new(), Vec::new());
     for n in 0..60 {
-        let (one, mut its) = host(n, "6.1", spread(&mut random));
+        let (mut one, mut its) = host(n, "6.1", spread(&mut random));
         let factor = if n == 30 { 20.0 } else { 1.0 };
-        its.push(HostCulprit {
-            kind: "firmware".into(),
-            name: "SMI".into(),
-            stolen_s: factor * 1e-2 * spread(&mut random) * one.measured_s,
-            ..its[0].clone()
-        });
+        let time = factor * 1e-2 * spread(&mut random) * one.measured_s;
+        take(&mut one, &mut its, "firmware", "SMI", time);
         hosts.push(one);
         culprits.extend(its);
     }

@@ -1,4 +1,4 @@
-//! The child that sends the hours of a watch: it has the credentials and the network, and no right that it needs.
+//! The child that sends the hours of a watch. It runs as the same user: the folder of hours is closed to others.
 
 use super::fleet;
 use super::watch_args::UploadArgs;
@@ -15,8 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The name of the cluster without `--cluster`.
-const CLUSTER: &str = "default";
 /// How long a child that ended stays away.
 const AGAIN: Duration = Duration::from_secs(60);
 /// The longest line of a child, bytes.
@@ -49,10 +47,10 @@ impl Uploads {
         let Some(url) = &args.upload else {
             return Ok(None);
         };
-        let cluster = args.cluster.as_deref().unwrap_or(CLUSTER);
-        let mut arguments: Vec<OsString> = ["upload", url, "--child", "--cluster", cluster]
-            .map(OsString::from)
-            .into();
+        let mut arguments: Vec<OsString> = ["upload", url, "--child"].map(OsString::from).into();
+        if let Some(cluster) = &args.cluster {
+            arguments.extend(["--cluster".into(), cluster.into()]);
+        }
         arguments.extend(["--watch".into(), history.into()]);
         if args.upload_runs {
             arguments.extend(["--runs".into(), runs.into()]);

@@ -318,7 +318,7 @@ impl Shared {
             Ok(request) => match self.published.look() {
                 None => plain("503 Service Unavailable", "The watch begins.\n"),
                 Some((status, totals)) => {
-                    let form = form(&request.accept);
+                    let form = MetricsForm::accepted(&request.accept);
                     let text = metrics(&status, &totals, form);
                     ("200 OK", form.media_type(), text)
                 }
@@ -349,24 +349,6 @@ fn is_here(host: &[String]) -> bool {
             .map_or(host.as_str(), |(name, _)| name);
         is_address(host) || name == "localhost"
     })
-}
-
-/// The form that a client asks for.
-fn form(accept: &[String]) -> MetricsForm {
-    let kinds = || accept.iter().flat_map(|line| line.split(','));
-    let is_family = |kind: &str| {
-        kind.trim().starts_with("application/vnd.google.protobuf")
-            && kind.contains("io.prometheus.client.MetricFamily")
-            && kind.contains("delimited")
-    };
-    // A Prometheus asks for protocol buffers only if it takes native histograms.
-    if kinds().any(is_family) {
-        return MetricsForm::Protobuf;
-    }
-    match kinds().any(|kind| kind.trim().starts_with("application/openmetrics-text")) {
-        true => MetricsForm::OpenMetrics,
-        false => MetricsForm::Prometheus,
-    }
 }
 
 /// Metrics that can be replaced while they are served.
@@ -483,16 +465,6 @@ mod tests {
             assert!(!here(host), "{host}");
         }
         assert!(is_here(&[]), "a client of a socket names none");
-    }
-
-    #[test]
-    fn the_client_chooses_the_form() {
-        let of = |accept: &str| form(&[accept.to_owned()]);
-        let prometheus =
-            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
-        assert_eq!(of(prometheus), MetricsForm::OpenMetrics);
-        assert_eq!(of("*/*"), MetricsForm::Prometheus);
-        assert_eq!(form(&[]), MetricsForm::Prometheus);
     }
 
     #[test]

@@ -151,6 +151,12 @@ fn documents() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "fleet-report",
+            is::<jitterscope_analyze::fleet::FleetFindings>(
+                "fleet report --json: worse hosts, new culprits, kernels and tunings that matter",
+            ),
+        ),
+        (
             "stall",
             is::<commands::stall::StallAlone>("report --stall STALL --json: one stall"),
         ),

@@ -164,3 +164,19 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         warnings: Vec::new(),
     }
 }
+
+/// What another tool says, on stdout and on stderr; `None` if it is not installed.
+pub fn output_of(tool: &mut std::process::Command) -> Option<(String, String)> {
+    let output = match tool.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let name = tool.get_program().to_string_lossy().into_owned();
+            jitterscope_testing::skip(&format!("{name} is not installed"));
+            return None;
+        }
+        output => output.unwrap(),
+    };
+    let [out, error] =
+        [&output.stdout, &output.stderr].map(|of| String::from_utf8_lossy(of).into_owned());
+    assert!(output.status.success(), "{error}");
+    Some((out, error))
+}

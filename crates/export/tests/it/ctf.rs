@@ -1,6 +1,6 @@
 //! CTF traces, read by Debian's babeltrace2.
 
-use crate::common::recorded;
+use crate::common::{output_of, recorded};
 
 use jitterscope_export::{Destination, export_run};
 use jitterscope_model::{Delivery, EventKind, SinkError};
@@ -18,21 +18,10 @@ fn write(run: &RunReader, folder: &Path) -> Result<Delivery, SinkError> {
 
 /// What babeltrace2 says of a trace; `None` if there is no babeltrace2.
 fn babeltrace(folder: &Path) -> Option<String> {
-    let output = Command::new("babeltrace2")
-        .arg("--clock-seconds")
-        .arg(folder)
-        .output();
-    let output = match output {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            jitterscope_testing::skip("babeltrace2 is not installed");
-            return None;
-        }
-        output => output.unwrap(),
-    };
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{stderr}");
-    assert!(!stderr.contains("ERROR"), "{stderr}");
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    let mut tool = Command::new("babeltrace2");
+    let (out, error) = output_of(tool.arg("--clock-seconds").arg(folder))?;
+    assert!(!error.contains("ERROR"), "{error}");
+    Some(out)
 }
 
 /// A switch: nanoseconds since the epoch, CPU, and both threads.

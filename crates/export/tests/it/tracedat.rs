@@ -1,6 +1,6 @@
 //! `trace.dat` files, read by Debian's trace-cmd.
 
-use crate::common::{self, recorded};
+use crate::common::{self, output_of, recorded};
 
 use jitterscope_export::{Destination, export_run};
 use jitterscope_model::{ClockKind, Comm, Delivery, EventKind, Ticks};
@@ -20,25 +20,13 @@ fn write(run: &RunReader, path: &Path) -> Delivery {
 
 /// What trace-cmd says of a file; `None` if there is no trace-cmd.
 fn trace_cmd(arguments: &[&str], file: &Path) -> Option<String> {
-    let output = Command::new("trace-cmd")
-        .args(arguments)
-        .arg("-i")
-        .arg(file)
-        .output();
-    let output = match output {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            jitterscope_testing::skip("trace-cmd is not installed");
-            return None;
-        }
-        output => output.unwrap(),
-    };
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{stderr}");
+    let mut tool = Command::new("trace-cmd");
+    let (out, error) = output_of(tool.args(arguments).arg("-i").arg(file))?;
     assert!(
-        !stderr.contains("rror") && !stderr.contains("truncated"),
-        "{stderr}"
+        !error.contains("rror") && !error.contains("truncated"),
+        "{error}"
     );
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    Some(out)
 }
 
 /// A switch: nanoseconds, CPU, and both threads.

@@ -1,7 +1,7 @@
 //! Sends the hours of a watch that are over, and its saved runs.
 //!
 //! The watch's own folder of hours is the spool: an hour that is in the store gets another name
-//! ([`HourFile::is_sent`]). Names and bytes of objects follow from the hour alone, so an hour that is sent twice is one
+//! ([`HourFile::is_sent`]). The name of its object follows from the hour alone, so an hour that is sent twice is one
 //! object, and a machine that dies between the store's answer and the renaming loses and doubles nothing.
 
 mod hosts;
@@ -13,21 +13,15 @@ use hosts::HostRecord;
 use jitterscope_model::UploadStatus;
 use jitterscope_platform::HeldDir;
 use jitterscope_store::rollup::{
-    HostHour, HourFile, encode, hour_start_s, object_name, raw_folder,
+    HOURS, HostHour, HourFile, encode, hour_start_s, hours_in, object_name, raw_folder, read_hour,
 };
 use runs::SavedRuns;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The folder of hours in that of a watch.
-const HOURS: &str = "hours";
-/// The largest accepted file of an hour, bytes.
-const LARGEST: u64 = 8 << 20;
 /// The watch may still write an hour for this long after its end.
 const SETTLE: Duration = Duration::from_secs(120);
 const HOUR_S: u64 = 3600;
-/// What a day is called in a path.
-const DAY: &str = "%Y-%m-%d";
 
 /// Where the rows of an upload come from and go to.
 #[derive(Debug)]
@@ -92,7 +86,10 @@ impl Uploader {
         for file in waiting {
             match self.send(&file) {
                 Ok(Some(hour)) => two_hosts = self.claim(&hour, now)?.or(two_hosts),
-                Ok(None) => self.status.unreadable_hours += 1,
+                Ok(None) => {
+                    self.status.unreadable_hours += 1;
+                    self.status.waiting_hours = self.status.waiting_hours.saturating_sub(1);
+                }
                 Err(problem) => return Err(problem),
             }
         }
@@ -112,25 +109,16 @@ impl Uploader {
 
     /// The hours that are over and not sent, the oldest first.
     fn waiting(&self, now: SystemTime) -> Result<Vec<HourFile>, Problem> {
-        let entries = self.hours.entries().map_err(Problem::local)?;
+        let mut files = hours_in(&self.hours).map_err(Problem::local)?;
         let open = [now, now - SETTLE].map(|at| seconds(at) / HOUR_S);
-        let names = entries.iter().filter_map(|entry| entry.name.to_str());
-        let mut files: Vec<HourFile> = names
-            .filter_map(HourFile::parse)
-            // The clock may have been wrong: an hour to come is over as well.
-            .filter(|file| !file.is_sent && !open.contains(&file.hour))
-            .collect();
-        files.sort();
+        // The clock may have been wrong: an hour to come is over as well.
+        files.retain(|file| !file.is_sent && !open.contains(&file.hour));
         Ok(files)
     }
 
     /// Sends one hour; `None` if its file is none.
     fn send(&mut self, file: &HourFile) -> Result<Option<HostHour>, Problem> {
-        let text = self
-            .hours
-            .read(file.name(), LARGEST)
-            .map_err(Problem::local)?;
-        let Ok(mut hour) = serde_json::from_slice::<HostHour>(&text) else {
+        let Some(mut hour) = read_hour(&self.hours, file).map_err(Problem::local)? else {
             return Ok(None);
         };
         hour.clock_ahead_s = self.location.clock_ahead_s();
@@ -140,12 +128,8 @@ impl Uploader {
         let folder = raw_folder(&self.cluster, &day(hour_start_s(file.hour)));
         self.location
             .put(&format!("{folder}/{name}.parquet"), bytes)?;
-        let sent = HourFile {
-            is_sent: true,
-            ..file.clone()
-        };
         self.hours
-            .rename(file.name(), sent.name())
+            .rename(file.name(), file.clone().sent().name())
             .map_err(Problem::local)?;
         self.status.sent_hours += 1;
         self.status.sent_bytes += length;
@@ -159,7 +143,7 @@ impl Uploader {
 pub fn day(seconds: u64) -> String {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
-    time.strftime(DAY).to_string()
+    time.strftime("%Y-%m-%d").to_string()
 }
 
 fn seconds(time: SystemTime) -> u64 {

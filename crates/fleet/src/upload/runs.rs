@@ -21,7 +21,7 @@ const DEEPEST: usize = 4;
 #[derive(Debug)]
 pub(super) struct SavedRuns {
     folder: PathBuf,
-    /// Runs that the store has, or that cannot be sent.
+    /// Runs that the store has, and those that no watch saved.
     known: BTreeSet<PathBuf>,
 }
 
@@ -57,6 +57,8 @@ impl SavedRuns {
         };
         let runs = list_own(&self.folder);
         let runs = runs.map_err(Problem::local)?;
+        let there: BTreeSet<&PathBuf> = runs.iter().map(|run| &run.path).collect();
+        self.known.retain(|path| there.contains(path));
         let new = runs
             .into_iter()
             .filter(|run| !self.known.contains(&run.path));

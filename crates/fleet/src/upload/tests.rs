@@ -234,11 +234,8 @@ fn kills_and_outages_lose_and_double_nothing() {
                     let name = watch.join(HOURS).join(first.name());
                     let kept = fs::read(&name).unwrap();
                     uploader.send(first).unwrap();
-                    let sent = HourFile {
-                        is_sent: true,
-                        ..first.clone()
-                    };
-                    fs::remove_file(watch.join(HOURS).join(sent.name())).unwrap();
+                    let sent = first.clone().sent().name();
+                    fs::remove_file(watch.join(HOURS).join(sent)).unwrap();
                     fs::write(&name, kept).unwrap();
                 }
             }
@@ -250,7 +247,7 @@ fn kills_and_outages_lose_and_double_nothing() {
             let grace = Duration::from_secs(3600 * u64::from(random.bool()));
             let location = fleet_at(&store);
             let now = if random.bool() { 4_000_000_000 } else { 0 };
-            crate::compact::compact(&location, "2027", grace, now, &mut |_, _| ()).unwrap();
+            crate::compact::compact(&location, "2027", grace, now).unwrap();
         }
     }
     for hour in &hours[written..] {
@@ -261,7 +258,7 @@ fn kills_and_outages_lose_and_double_nothing() {
     let mut now = 0;
     for _ in 0..2 {
         let grace = Duration::from_secs(3600);
-        crate::compact::compact(&last.location, "2027", grace, now, &mut |_, _| ()).unwrap();
+        crate::compact::compact(&last.location, "2027", grace, now).unwrap();
         now = 4_000_000_000;
     }
     assert!(last.location.list("v1/raw").unwrap().is_empty());
@@ -273,13 +270,12 @@ fn kills_and_outages_lose_and_double_nothing() {
     let one_by_one: u64 = files
         .clone()
         .map(|file| {
-            let known = std::collections::BTreeSet::new();
-            jitterscope_store::rollup::merge(vec![file], &known)
+            jitterscope_store::rollup::merge(vec![file], &|_| false)
                 .unwrap()
                 .rows
         })
         .sum();
-    let all = jitterscope_store::rollup::merge(files.collect(), &Default::default()).unwrap();
+    let all = jitterscope_store::rollup::merge(files.collect(), &|_| false).unwrap();
     // An hour has two rows: its own and its culprit's.
     assert_eq!((all.batches.len(), all.rows, one_by_one), (200, 400, 400));
 }

@@ -6,7 +6,9 @@ use super::rollup_host::Described;
 use jitterscope_model::{CpuId, Nanos};
 use jitterscope_model::{Delivery, PutInOrder, Row, RunFacts, RunManifest, Sink, SinkError};
 use jitterscope_platform::HeldDir;
-use jitterscope_store::rollup::{HostHour, HourFile, OTHERS, RollupHost};
+use jitterscope_store::rollup::{
+    HOURS, HostHour, HourFile, OTHERS, RollupHost, hours_in, read_hour,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -17,8 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The folder of the sums, in that of the history: one file per hour and boot.
-pub(super) const HOURS: &str = "hours";
 const PARTIAL: &str = ".partial";
 /// How many hours are kept: 31 days.
 const MOST_HOURS: usize = 31 * 24;
@@ -26,8 +26,6 @@ const MOST_HOURS: usize = 31 * 24;
 const IN_STATUS: usize = 8;
 /// How often the current hour is written.
 const EVERY: Duration = Duration::from_secs(60);
-/// The largest accepted file, bytes: eight groups of 64 culprits, 600 buckets and 8 stalls need about 1 MiB.
-const LARGEST: u64 = 8 << 20;
 /// Files of one hour and boot.
 const MOST_FILES: u32 = 1000;
 
@@ -146,10 +144,10 @@ impl HourlySums {
             return Ok(());
         };
         // A sent hour comes again after the clock was set back: its rows are in the store and stay as they are.
-        while self.file.number < MOST_FILES && folder.has(sent(&self.file).name()) {
+        while self.file.number < MOST_FILES && folder.has(self.file.clone().sent().name()) {
             self.file.number += 1;
         }
-        let stored = read_hour(folder, &self.file.name());
+        let stored = read_hour(folder, &self.file).ok().flatten();
         for of in stored.into_iter().flat_map(|stored| stored.groups) {
             let group = self
                 .groups
@@ -159,20 +157,13 @@ impl HourlySums {
                 *group = HourOfGroup::of(of);
             }
         }
-        let old = files(folder).into_iter().rev().skip(MOST_HOURS);
-        for (file, name) in old {
-            if folder.remove_file(&name).is_ok() && !file.is_sent {
+        let old = hours_in(folder).unwrap_or_default();
+        for file in old.into_iter().rev().skip(MOST_HOURS) {
+            if folder.remove_file(file.name()).is_ok() && !file.is_sent {
                 self.counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
         Ok(())
-    }
-}
-
-fn sent(file: &HourFile) -> HourFile {
-    HourFile {
-        is_sent: true,
-        ..file.clone()
     }
 }
 
@@ -238,11 +229,11 @@ pub(super) fn newest(history: &Path, hours: usize) -> Vec<HourSums> {
         return Vec::new();
     };
     let mut found: BTreeMap<u64, HourSums> = BTreeMap::new();
-    for (file, name) in files(&folder).iter().rev() {
+    for file in hours_in(&folder).unwrap_or_default().iter().rev() {
         if found.len() == hours && !found.contains_key(&file.hour) {
             break;
         }
-        if let Some(stored) = read_hour(&folder, name) {
+        if let Ok(Some(stored)) = read_hour(&folder, file) {
             found.entry(file.hour).or_default().add(stored);
         }
     }
@@ -284,23 +275,6 @@ impl HourSums {
         self.culprits.truncate(IN_STATUS);
         self
     }
-}
-
-fn read_hour(folder: &HeldDir, name: &str) -> Option<HostHour> {
-    serde_json::from_slice(&folder.read(name, LARGEST).ok()?).ok()
-}
-
-/// The files of hours with their names, the oldest first. Files of another version count as the oldest.
-fn files(folder: &HeldDir) -> Vec<(HourFile, String)> {
-    let entries = folder.entries().unwrap_or_default();
-    let names = entries
-        .into_iter()
-        .filter_map(|entry| entry.name.into_string().ok());
-    let mut files: Vec<(HourFile, String)> = names
-        .filter_map(|name| Some((HourFile::parse(&name)?, name)))
-        .collect();
-    files.put_in_order();
-    files
 }
 
 fn this_hour() -> u64 {
@@ -390,8 +364,9 @@ mod tests {
         };
         one(0);
         let folder = HeldDir::open(&dir.path().join(HOURS)).unwrap();
-        let (file, name) = files(&folder).remove(0);
-        let stored = read_hour(&folder, &name).unwrap();
+        let file = hours_in(&folder).unwrap().remove(0);
+        let read = || read_hour(&folder, &file).unwrap().unwrap();
+        let stored = read();
         assert_eq!(stored.host.probe, "spin");
         let of = |group: usize| {
             (
@@ -405,17 +380,18 @@ mod tests {
         assert_eq!(sums.len(), 1);
         assert_eq!((sums[0].stalls, sums[0].stalled_ns), (4, 80));
         assert_eq!((sums[0].longest_ns, sums[0].measured_ns), (30, 4000));
-        let lost: u64 = read_hour(&folder, &name)
-            .unwrap()
-            .groups
-            .iter()
-            .map(|of| of.lost)
-            .sum();
+        let lost: u64 = read().groups.iter().map(|of| of.lost).sum();
         assert_eq!(lost, 5);
         // Once it is sent, more of the hour goes to another file: the clock was set back.
-        folder.rename(&*name, sent(&file).name()).unwrap();
+        folder
+            .rename(file.name(), file.clone().sent().name())
+            .unwrap();
         one(0);
-        let names: Vec<String> = files(&folder).into_iter().map(|(_, name)| name).collect();
+        let names: Vec<String> = hours_in(&folder)
+            .unwrap()
+            .iter()
+            .map(HourFile::name)
+            .collect();
         assert_eq!(names.len(), 2);
         assert!(
             names.iter().any(|name| name.ends_with("-2.json")),
@@ -439,7 +415,7 @@ mod tests {
             folder.create_new(file.name()).unwrap();
         }
         sums.next_hour(this_hour()).unwrap();
-        assert_eq!(files(&folder).len(), MOST_HOURS);
+        assert_eq!(hours_in(&folder).unwrap().len(), MOST_HOURS);
         assert_eq!(counts.dropped.load(Ordering::Relaxed), 2);
         // A file that no watch wrote stays unread.
         assert!(newest(dir.path(), 24).is_empty());

@@ -478,15 +478,10 @@ impl Sections for Watch {
             self.trouble(format!("the last section is lost: {error}"));
         }
         // What is pending is saved with what there is.
-        let is_pending = self
-            .begun
-            .as_ref()
-            .is_some_and(|begun| begun.triggers.pending().is_some());
+        let begun = self.begun.as_ref();
+        let is_pending = begun.is_some_and(|begun| begun.triggers.pending().is_some());
+        let is_ready = begun.is_some_and(|begun| begun.ordered && begun.saves_at.is_none());
         if is_pending {
-            let is_ready = self
-                .begun
-                .as_ref()
-                .is_some_and(|begun| begun.ordered && begun.saves_at.is_none());
             if !is_ready {
                 self.save();
             }

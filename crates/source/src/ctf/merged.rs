@@ -1,8 +1,8 @@
 //! The files of one CPU as one sequence of records, with the running thread of each.
 
 use super::error::CtfError;
-use super::plan::{FLAGS, Tells};
-use super::stream::{Ready, Said, Stream};
+use super::plan::{FLAGS, Meaning};
+use super::stream::{Named, Ready, Stream};
 use crate::page_store::PageStore;
 use jitterscope_model::CpuId;
 use std::cmp::Reverse;
@@ -58,11 +58,11 @@ impl<'f> Merged<'f> {
     pub(super) fn all(
         &mut self,
         store: &mut PageStore,
-        say: &mut dyn FnMut(Said),
+        take_name: &mut dyn FnMut(Named),
     ) -> Result<(), CtfError> {
         let mut order = BinaryHeap::new();
         for number in 0..self.streams.len() {
-            if self.streams[number].next(say)? {
+            if self.streams[number].next(take_name)? {
                 order.push(Reverse((self.streams[number].ready.time, number)));
             }
         }
@@ -77,7 +77,7 @@ impl<'f> Merged<'f> {
             let stream = &mut self.streams[number];
             // Its memory is used again.
             stream.ready = used;
-            if stream.next(say)? {
+            if stream.next(take_name)? {
                 order.push(Reverse((stream.ready.time, number)));
             }
         }
@@ -88,7 +88,7 @@ impl<'f> Merged<'f> {
 
     /// Takes a record in its turn. Returns memory that is no longer needed.
     fn take(&mut self, mut ready: Ready, store: &mut PageStore) -> Result<Ready, CtfError> {
-        if let (None, Some(Tells::Switch { prev, .. })) = (self.thread, ready.tells) {
+        if let (None, Some(Meaning::Switch { prev, .. })) = (self.thread, ready.meaning) {
             let prev = ready.number(prev);
             self.thread = Some(prev);
             for mut before in std::mem::take(&mut self.waiting) {
@@ -96,7 +96,7 @@ impl<'f> Merged<'f> {
                 self.put(&before, store)?;
             }
         }
-        self.tell_flags(&mut ready);
+        self.set_flags(&mut ready);
         match self.thread {
             _ if ready.has_thread => {}
             Some(thread) => ready.set_thread(thread),
@@ -113,7 +113,7 @@ impl<'f> Merged<'f> {
                 return Ok(Ready::default());
             }
         }
-        if let Some(Tells::Switch { next, .. }) = ready.tells {
+        if let Some(Meaning::Switch { next, .. }) = ready.meaning {
             self.thread = Some(ready.number(next));
         }
         self.put(&ready, store)?;
@@ -121,18 +121,18 @@ impl<'f> Merged<'f> {
     }
 
     /// The flags of a record are those of the interrupts around it, its own included.
-    fn tell_flags(&mut self, ready: &mut Ready) {
+    fn set_flags(&mut self, ready: &mut Ready) {
         if ready.lost > 0 {
             // An end may be among what was lost.
             self.flags = 0;
         }
-        if let Some(Tells::Enters(flag)) = ready.tells {
+        if let Some(Meaning::Enters(flag)) = ready.meaning {
             self.flags |= flag;
         }
         if !ready.has_flags {
             ready.bytes[FLAGS] = self.flags;
         }
-        if let Some(Tells::Leaves(flag)) = ready.tells {
+        if let Some(Meaning::Leaves(flag)) = ready.meaning {
             self.flags &= !flag;
         }
     }

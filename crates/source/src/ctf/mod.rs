@@ -36,7 +36,7 @@ use plan::{Places, Plans};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
-use stream::{Said, Stream};
+use stream::{Named, Stream};
 use types::{Clock, Trace};
 
 /// The name of the file with the descriptions.
@@ -114,7 +114,7 @@ pub fn open(
     for (cpu, streams) in by_cpu {
         let cpu = CpuId(cpu);
         let mut merged = Merged::new(cpu, streams, stop);
-        merged.all(&mut store, &mut |said| names.take(said))?;
+        merged.all(&mut store, &mut |named| names.take(named))?;
         if merged.cut() {
             cut.insert(cpu);
         }
@@ -147,14 +147,14 @@ struct Names {
 }
 
 impl Names {
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, named: Named) {
         if self.functions.len() + self.threads.len() >= MOST_NAMES {
             return;
         }
-        match said {
-            Said::Function(address, name) => drop(self.functions.insert(address, name)),
-            Said::Thread(tid, comm) if tid > 0 => drop(self.threads.insert(tid, comm)),
-            Said::Thread(..) => {}
+        match named {
+            Named::Function(address, name) => drop(self.functions.insert(address, name)),
+            Named::Thread(tid, comm) if tid > 0 => drop(self.threads.insert(tid, comm)),
+            Named::Thread(..) => {}
         }
     }
 

@@ -23,7 +23,7 @@ const STATE_OF_PROCESS: &str = "lttng_statedump_process_state";
 
 /// What an event says of who runs, beyond its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tells {
+pub(super) enum Meaning {
     Nothing,
     /// Places of the two threads in the record.
     Switch {
@@ -72,7 +72,7 @@ pub(super) struct Plan {
     places: Vec<Place>,
     /// Bytes of its record before those of located fields.
     length: usize,
-    pub(super) tells: Tells,
+    pub(super) meaning: Meaning,
 }
 
 /// All plans of a trace, by stream and event.
@@ -103,12 +103,12 @@ impl Plans {
         let mut known: BTreeMap<(&str, String, String), u16> = BTreeMap::new();
         for (key, _, event) in all() {
             let Some((system, kernels)) = kernel_event(&event.name, wakes) else {
-                if let Some(tells) = names_something(trace, event) {
+                if let Some(meaning) = names_something(trace, event) {
                     let plan = Plan {
                         id: 0,
                         places: Vec::new(),
                         length: HEAD,
-                        tells,
+                        meaning,
                     };
                     made.plans.insert(key, plan);
                 }
@@ -154,14 +154,14 @@ const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\ts
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
 /// Whether an event only names a function or a thread.
-fn names_something(trace: &Trace, event: &EventClass) -> Option<Tells> {
+fn names_something(trace: &Trace, event: &EventClass) -> Option<Meaning> {
     let of = |name: &str| number_of(trace, name);
     match event.name.as_str() {
-        FUNCTION => Some(Tells::Function {
+        FUNCTION => Some(Meaning::Function {
             address: of("address")?,
             name: of("name")?,
         }),
-        NAMED_THREAD | STATE_OF_PROCESS => Some(Tells::Thread {
+        NAMED_THREAD | STATE_OF_PROCESS => Some(Meaning::Thread {
             tid: of("tid")?,
             name: of("name")?,
         }),
@@ -181,7 +181,7 @@ fn placed(trace: &Trace, (system, kernels): (&str, &str), event: &EventClass) ->
         id: 0,
         places: Vec::new(),
         length: HEAD,
-        tells: Tells::Nothing,
+        meaning: Meaning::Nothing,
     };
     let mut lines = String::new();
     let fields = match event.fields.as_deref() {
@@ -217,20 +217,20 @@ fn placed(trace: &Trace, (system, kernels): (&str, &str), event: &EventClass) ->
             _ => None,
         })
     };
-    let tells = match (system, kernels) {
+    let meaning = match (system, kernels) {
         ("sched", "sched_switch") => match (at("prev_pid"), at("next_pid")) {
-            (Some(prev), Some(next)) => Tells::Switch { prev, next },
-            _ => Tells::Nothing,
+            (Some(prev), Some(next)) => Meaning::Switch { prev, next },
+            _ => Meaning::Nothing,
         },
-        ("irq", "irq_handler_entry") => Tells::Enters(HARD),
-        ("irq", "irq_handler_exit") => Tells::Leaves(HARD),
-        ("irq", "softirq_entry") => Tells::Enters(SOFT),
-        ("irq", "softirq_exit") => Tells::Leaves(SOFT),
-        ("irq_vectors", name) if name.ends_with("_entry") => Tells::Enters(HARD),
-        ("irq_vectors", _) => Tells::Leaves(HARD),
-        _ => Tells::Nothing,
+        ("irq", "irq_handler_entry") => Meaning::Enters(HARD),
+        ("irq", "irq_handler_exit") => Meaning::Leaves(HARD),
+        ("irq", "softirq_entry") => Meaning::Enters(SOFT),
+        ("irq", "softirq_exit") => Meaning::Leaves(SOFT),
+        ("irq_vectors", name) if name.ends_with("_entry") => Meaning::Enters(HARD),
+        ("irq_vectors", _) => Meaning::Leaves(HARD),
+        _ => Meaning::Nothing,
     };
-    plan.tells = tells;
+    plan.meaning = meaning;
     (plan, lines)
 }
 

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::error::CtfError;
-use super::plan::{FLAGS, HEAD, Places, Plan, Plans, Stated, THREAD, Tells};
+use super::plan::{FLAGS, HEAD, Meaning, Places, Plan, Plans, Stated, THREAD};
 use super::types::{StreamClass, Trace};
 use super::values::{Now, Value, Values};
 use crate::tracedat::ReadAt;
@@ -16,7 +16,7 @@ const LONGEST: u64 = 32 << 10;
 const MAGIC: u64 = 0xc1fc_1fc1;
 
 /// What a stream says beside its records.
-pub(super) enum Said {
+pub(super) enum Named {
     Function(KernelAddr, String),
     Thread(i32, Comm),
 }
@@ -28,7 +28,7 @@ pub(super) struct Ready {
     pub(super) bytes: Vec<u8>,
     /// Records that were lost before it.
     pub(super) lost: u64,
-    pub(super) tells: Option<Tells>,
+    pub(super) meaning: Option<Meaning>,
     /// Whether the event states its running thread and its flags.
     pub(super) has_thread: bool,
     pub(super) has_flags: bool,
@@ -221,8 +221,8 @@ impl<'f> Stream<'f> {
         Some(())
     }
 
-    /// Reads the next record that is used into `ready`; false at the end. `say` takes names.
-    pub(super) fn next(&mut self, say: &mut dyn FnMut(Said)) -> Result<bool, CtfError> {
+    /// Reads the next record that is used into `ready`; false at the end. `take_name` gets names.
+    pub(super) fn next(&mut self, take_name: &mut dyn FnMut(Named)) -> Result<bool, CtfError> {
         let mut values = Values::default();
         loop {
             if self.at >= self.end {
@@ -232,7 +232,7 @@ impl<'f> Stream<'f> {
                 continue;
             }
             self.available()?;
-            match self.event(&mut values, say) {
+            match self.event(&mut values, take_name) {
                 Some(true) => {
                     self.ready.lost = std::mem::take(&mut self.lost);
                     return Ok(true);
@@ -249,7 +249,7 @@ impl<'f> Stream<'f> {
     }
 
     /// Reads an event; whether it is one that is used.
-    fn event(&mut self, values: &mut Values<'f>, say: &mut dyn FnMut(Said)) -> Option<bool> {
+    fn event(&mut self, values: &mut Values<'f>, take_name: &mut dyn FnMut(Named)) -> Option<bool> {
         let (number, class) = self.class?;
         let places = self.places;
         values.clear();
@@ -290,22 +290,22 @@ impl<'f> Stream<'f> {
         let Some(plan) = plan else {
             return Some(false);
         };
-        match (plan.tells, named) {
-            (Tells::Function { .. }, (Some(address), Some(name))) => {
-                say(Said::Function(KernelAddr(address), text_of(&name)));
+        match (plan.meaning, named) {
+            (Meaning::Function { .. }, (Some(address), Some(name))) => {
+                take_name(Named::Function(KernelAddr(address), text_of(&name)));
                 return Some(false);
             }
-            (Tells::Thread { .. }, (Some(tid), Some(name))) => {
-                say(Said::Thread(tid as i32, Comm::from_bytes(&name)));
+            (Meaning::Thread { .. }, (Some(tid), Some(name))) => {
+                take_name(Named::Thread(tid as i32, Comm::from_bytes(&name)));
                 return Some(false);
             }
-            (Tells::Function { .. } | Tells::Thread { .. }, _) => return Some(false),
+            (Meaning::Function { .. } | Meaning::Thread { .. }, _) => return Some(false),
             _ => {}
         }
         let ready = &mut self.ready;
         debug_assert!(ready.bytes.len() >= HEAD);
         ready.time = now.0;
-        ready.tells = Some(plan.tells);
+        ready.meaning = Some(plan.meaning);
         ready.has_thread = thread.is_some();
         ready.has_flags = flags.is_some();
         ready.set_thread(thread.unwrap_or(0) as i32);
@@ -331,9 +331,9 @@ impl Ready {
 
 /// Takes the parts of a name.
 fn named_by(named: &mut (Option<u64>, Option<Vec<u8>>), plan: &Plan, field: u32, value: Value<'_>) {
-    let (whose, name) = match plan.tells {
-        Tells::Function { address, name } => (address, name),
-        Tells::Thread { tid, name } => (tid, name),
+    let (whose, name) = match plan.meaning {
+        Meaning::Function { address, name } => (address, name),
+        Meaning::Thread { tid, name } => (tid, name),
         _ => return,
     };
     match value {

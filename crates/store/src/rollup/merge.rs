@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// The order of records in a compacted file: engines skip groups that a view does not ask for.
 const RECORDS: [&str; 5] = ["hour", "culprit", "bucket", "stall", "part"];
+/// The column that names the host-hour of a row.
+const BATCH: &str = "batch";
 /// Rows of a group.
 const GROUP: usize = 128 << 10;
 
@@ -25,12 +27,15 @@ pub struct Merged {
     pub rows: u64,
 }
 
-/// Merges files without the batches in `known`. The sources may come from anywhere: they are checked as any foreign
+/// Merges files without the batches that are known. The sources may come from anywhere: they are checked as any foreign
 /// file. Rows of one record, then of one batch, follow one another.
 ///
 /// # Errors
 /// A source is no file of rollups; the error names it.
-pub fn merge(sources: Vec<(File, &Path)>, known: &BTreeSet<String>) -> Result<Merged, StoreError> {
+pub fn merge(
+    sources: Vec<(File, &Path)>,
+    is_known: &dyn Fn(&str) -> bool,
+) -> Result<Merged, StoreError> {
     let mut by_record: [Gathered; RECORDS.len()] = std::array::from_fn(|_| Gathered::new());
     let mut batches = BTreeSet::new();
     for (file, path) in sources {
@@ -41,7 +46,7 @@ pub fn merge(sources: Vec<(File, &Path)>, known: &BTreeSet<String>) -> Result<Me
         let damaged = |why: String| StoreError::damaged(path, why);
         while let Some(batch) = rows.read(&table).map_err(damaged)? {
             take(&batch, &mut by_record, &mut batches, |name| {
-                known.contains(name) || before.contains(name)
+                is_known(name) || before.contains(name)
             })
             .map_err(damaged)?;
         }
@@ -61,6 +66,25 @@ pub fn merge(sources: Vec<(File, &Path)>, known: &BTreeSet<String>) -> Result<Me
         batches,
         rows,
     })
+}
+
+/// The host-hours whose rows a file has.
+///
+/// # Errors
+/// It is no file of rollups.
+pub fn batches(file: File, path: &Path) -> Result<BTreeSet<String>, StoreError> {
+    let damaged = |why: String| StoreError::damaged(path, why);
+    let table = GuardedTable::open(file, path, ROLLUP_TABLE)?;
+    let mut rows = Batches::of_column(&table, BATCH);
+    let mut found = BTreeSet::new();
+    while let Some(batch) = rows.read(&table).map_err(damaged)? {
+        for name in batch.column::<Text>(BATCH).map_err(damaged)? {
+            if !found.contains(name.as_str()) {
+                found.insert(name.as_str().to_owned());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Rows of one record.
@@ -98,7 +122,7 @@ fn take(
     is_known: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
     let record = batch.column::<Text>("record")?;
-    let name = batch.column::<Text>("batch")?;
+    let name = batch.column::<Text>(BATCH)?;
     for (number, wanted) in RECORDS.iter().enumerate() {
         let rows: Vec<usize> = (0..batch.rows)
             .filter(|row| record[*row].as_str() == *wanted && !is_known(name[*row].as_str()))

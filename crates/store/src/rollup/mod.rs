@@ -6,12 +6,14 @@
 
 mod columns;
 mod encode;
+mod folder;
 mod merge;
 mod names;
 
 pub use columns::ROLLUPS;
 pub use encode::encode;
-pub use merge::{Merged, merge};
+pub use folder::{HOURS, hours_in, read_hour};
+pub use merge::{Merged, batches, merge};
 pub use names::{
     HourFile, days_folder, host_object, hour_start_s, key_of_kind, kind_of_key, object_name,
     raw_folder, run_folder,

@@ -55,6 +55,15 @@ impl HourFile {
         (file.name() == name).then_some(file)
     }
 
+    /// The same file once its hour is in the object store.
+    #[must_use]
+    pub fn sent(self) -> HourFile {
+        HourFile {
+            is_sent: true,
+            ..self
+        }
+    }
+
     /// The part of the name that tells it from other hours.
     fn stem(&self) -> String {
         let HourFile { hour, boot, .. } = self;

@@ -65,7 +65,7 @@ fn file(bytes: &[u8]) -> File {
 fn merged(files: &[Vec<u8>], known: &BTreeSet<String>) -> Merged {
     let path = Path::new("x.parquet");
     let sources = files.iter().map(|bytes| (file(bytes), path)).collect();
-    merge(sources, known).unwrap()
+    merge(sources, &|name| known.contains(name)).unwrap()
 }
 
 #[test]
@@ -88,6 +88,8 @@ fn merging_keeps_every_row_of_every_batch_once() {
         both.batches,
         BTreeSet::from([name_a.clone(), name_b.clone()])
     );
+    let listed = batches(file(&both.file), Path::new("x")).unwrap();
+    assert_eq!(listed, both.batches);
     // Merging what is merged changes nothing.
     let again = merged(std::slice::from_ref(&both.file), &none);
     assert_eq!((again.rows, &again.batches), (both.rows, &both.batches));
@@ -108,7 +110,7 @@ fn damaged_files_are_refused_and_named() {
         b"",
     ] {
         let sources = vec![(file(bytes), Path::new("bad.parquet"))];
-        let error = merge(sources, &BTreeSet::new()).unwrap_err().to_string();
+        let error = merge(sources, &|_| false).unwrap_err().to_string();
         assert!(error.contains("bad.parquet"), "{error}");
     }
 }

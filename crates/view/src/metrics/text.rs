@@ -16,6 +16,25 @@ pub enum MetricsForm {
 }
 
 impl MetricsForm {
+    /// The form that a client asks for, by the values of its header `Accept`.
+    #[must_use]
+    pub fn accepted(accept: &[String]) -> MetricsForm {
+        let kinds = || accept.iter().flat_map(|line| line.split(','));
+        let is_family = |kind: &str| {
+            kind.trim().starts_with("application/vnd.google.protobuf")
+                && kind.contains("io.prometheus.client.MetricFamily")
+                && kind.contains("delimited")
+        };
+        // A Prometheus asks for protocol buffers only if it takes native histograms.
+        if kinds().any(is_family) {
+            return MetricsForm::Protobuf;
+        }
+        match kinds().any(|kind| kind.trim().starts_with("application/openmetrics-text")) {
+            true => MetricsForm::OpenMetrics,
+            false => MetricsForm::Prometheus,
+        }
+    }
+
     /// The media type, as HTTP names it.
     #[must_use]
     pub fn media_type(self) -> &'static str {
@@ -333,6 +352,18 @@ mod tests {
 
     fn text(form: MetricsForm) -> String {
         String::from_utf8(written(form)).unwrap()
+    }
+
+    #[test]
+    fn the_client_chooses_the_form() {
+        let of = |accept: &str| MetricsForm::accepted(&[accept.to_owned()]);
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
+        assert_eq!(of(prometheus), MetricsForm::OpenMetrics);
+        let native = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        assert_eq!(of(&format!("{native},{prometheus}")), MetricsForm::Protobuf);
+        assert_eq!(of("*/*"), MetricsForm::Prometheus);
+        assert_eq!(MetricsForm::accepted(&[]), MetricsForm::Prometheus);
     }
 
     #[test]
