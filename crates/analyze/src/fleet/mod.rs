@@ -129,9 +129,11 @@ pub struct WorseHost {
     pub host: FleetHost,
     /// The kind of culprit whose time is compared; null for all stolen time.
     pub kind: Option<String>,
+    /// What was stolen of the host's measured time, a ratio.
     pub share: f64,
-    /// The median share of its twins, and how many there are.
+    /// The median of the same ratio over its twins.
     pub twins_share: f64,
+    /// How many twins have that median.
     pub twin_hosts: u64,
     /// What takes more time than on its twins, the largest difference first.
     pub causes: Vec<Cause>,
@@ -142,8 +144,9 @@ pub struct WorseHost {
 pub struct Cause {
     pub kind: String,
     pub name: String,
-    /// Its share of the host's measured time, and the median of its twins.
+    /// What it took of the host's measured time, a ratio.
     pub share: f64,
+    /// The median of the same ratio over the host's twins.
     pub twins_share: f64,
 }
 
