@@ -16,6 +16,8 @@ use report::{Ended, closing};
 pub use report::{Failure, Found};
 use rustix::process::setpriority_process;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -62,7 +64,7 @@ struct Work {
     /// Whether it needs the results of `Build`.
     needs_build: bool,
     /// Whether it only computes: then it runs in parallel with the Rust tests, which mostly wait for recordings, and
-    /// with the stages after them.
+    /// with the stages after them. The longest is last: it then has all CPUs.
     beside_rust: bool,
 }
 
@@ -158,6 +160,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
         chosen().partition(|work| work.beside_rust && has_rust);
     let mut stages: Vec<Ended> = Vec::new();
     let mut background = None;
+    let recorded = Arc::new(AtomicBool::new(false));
     for work in ahead {
         let built = is_built(&stages);
         // It installs packages, and changes the lab's files, which guests read.
@@ -168,10 +171,13 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
             bail!("fetching panicked");
         }
         if work.stage == Stage::Rust && background.is_none() {
-            let beside = beside.clone();
-            background = Some(in_background(move || all(&beside, built, consent))?);
+            let (beside, recorded) = (beside.clone(), Arc::clone(&recorded));
+            background = Some(in_background(beside, built, consent, recorded)?);
         }
-        stages.extend(all(&[work], built, consent));
+        stages.push(work.run_if(built, consent));
+        if work.stage == Stage::Rust {
+            recorded.store(true, Ordering::Relaxed);
+        }
     }
     if let Some(background) = background {
         match background.join() {
@@ -208,34 +214,30 @@ fn is_built(stages: &[Ended]) -> bool {
         .all(|ended| ended.stage != build || ended.found.failures.is_empty())
 }
 
-fn all(stages: &[&Work], built: bool, consent: Consent) -> Vec<Ended> {
-    stages
-        .iter()
-        .map(|work| {
-            if built || !work.needs_build {
-                work.run(consent)
-            } else {
-                Ended::not_run(work.stage.name(), work.stage as usize)
-            }
-        })
-        .collect()
-}
-
-/// Runs it on a thread that leaves the highest CPU, which recordings measure by default, and that has the lowest
-/// priority. Its children inherit both.
+/// Runs stages on a thread of the lowest priority. Until the tests that record have ended, it leaves the highest CPU,
+/// which recordings measure by default. Its children inherit both.
 fn in_background(
-    work: impl FnOnce() -> Vec<Ended> + Send + 'static,
+    stages: Vec<&'static Work>,
+    built: bool,
+    consent: Consent,
+    recorded: Arc<AtomicBool>,
 ) -> anyhow::Result<JoinHandle<Vec<Ended>>> {
     let thread = thread::Builder::new().name("beside".to_owned());
     let started = thread.spawn(move || {
-        let mut cpus = sched_getaffinity(None).unwrap_or_default();
-        if cpus.count() > 1 {
-            cpus.unset(jitterscope_testing::highest_cpu() as usize);
+        let all = sched_getaffinity(None).unwrap_or_default();
+        let mut others = all.clone();
+        if all.count() > 1 {
+            others.unset(jitterscope_testing::highest_cpu() as usize);
         }
-        if let Err(error) = sched_setaffinity(None, &cpus).and(setpriority_process(None, 19)) {
-            eprintln!("the stages beside the Rust tests may disturb them: {error}");
-        }
-        work()
+        let run = |work: &&Work| {
+            let recorded = recorded.load(Ordering::Relaxed);
+            let cpus = if recorded { &all } else { &others };
+            if let Err(error) = sched_setaffinity(None, cpus).and(setpriority_process(None, 19)) {
+                eprintln!("the stages beside the Rust tests may disturb them: {error}");
+            }
+            work.run_if(built, consent)
+        };
+        stages.iter().map(run).collect()
     });
     started.context("no thread can be started")
 }
@@ -247,6 +249,15 @@ impl Stage {
 }
 
 impl Work {
+    /// Runs it, unless it needs what was not built.
+    fn run_if(&self, built: bool, consent: Consent) -> Ended {
+        if built || !self.needs_build {
+            self.run(consent)
+        } else {
+            Ended::not_run(self.stage.name(), self.stage as usize)
+        }
+    }
+
     fn run(&self, consent: Consent) -> Ended {
         let (began, stage) = (Instant::now(), self.stage.name());
         shell::say(&format!("== {stage}"));
