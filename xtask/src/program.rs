@@ -44,9 +44,21 @@ pub fn get() -> anyhow::Result<PathBuf> {
     Ok(PROGRAM.get_or_init(built).clone())
 }
 
-/// Builds it as for the tests, and the example that makes runs for pages, unless both exist. Builds the whole workspace
-/// along with an example, so that libraries have the same features as in the tests.
+/// Set once this command has compiled all tests: their programs and examples are there.
+static TESTS_BUILT: OnceLock<()> = OnceLock::new();
+
+/// Notes that this command has compiled all tests.
+pub fn tests_are_built() {
+    TESTS_BUILT.get_or_init(|| ());
+}
+
+/// Builds it as for the tests, and the example that makes runs for pages, unless this command has compiled all tests:
+/// cargo would wait here until the lints beside are done. Builds the whole workspace along with an example, so that
+/// libraries have the same features as in the tests.
 pub fn as_tested() -> anyhow::Result<()> {
+    if TESTS_BUILT.get().is_some() {
+        return Ok(());
+    }
     let of = ["build", "--locked", "--workspace", "--features", FEATURES];
     let what = ["--bin", "jitterscope", "--bin", FLEET];
     let example = ["--example", "generated_run"];

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Imported {
     /// Its name, without its folder; empty if redacted.
     pub file: String,
-    /// Its format: `trace.dat`, `perf.data` or `CTF trace`.
+    /// Its format: `trace.dat`, `perf.data`, `CTF trace` or `Perfetto trace`.
     pub format: String,
     /// The version of the format.
     pub format_version: u32,
@@ -30,6 +30,7 @@ impl Imported {
     pub const PERF_DATA: &str = "perf.data";
     /// The format of LTTng.
     pub const CTF: &str = "CTF trace";
+    pub const PERFETTO: &str = "Perfetto trace";
     /// The kernel's clocks that count nanoseconds.
     pub const NANOSECOND_CLOCKS: [&str; 7] =
         ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];

@@ -9,6 +9,7 @@
 //! | [`tracedat`] | another tool's file: `trace.dat` |
 //! | [`perfdata`] | another tool's file: `perf.data` |
 //! | [`ctf`] | another tool's folder: a CTF trace, as LTTng writes it |
+//! | [`perfetto`] | another tool's file: a trace of Perfetto |
 //! | [`marks`] | an application's own log: what it says of the time of a run |
 //! | [`counters`] | the counters in `/proc`: no privilege needed, correlation only |
 //! | [`smi`] | the processor's count of system management interrupts |
@@ -26,10 +27,13 @@ pub mod decode;
 pub mod format;
 pub mod marks;
 mod moment;
+mod own_record;
 mod page_store;
 pub mod perfdata;
+pub mod perfetto;
 pub mod ring;
 pub mod smi;
+mod sorted;
 mod stacks;
 mod survey;
 pub mod symbols;

@@ -72,7 +72,7 @@ struct Work {
 const STAGES: [Work; 8] = [
     Work {
         stage: Stage::Build,
-        run: |_, found| cargo::test(&["--no-run"], "build", found),
+        run: build,
         packages: &[],
         components: Vec::new,
         needs_build: false,
@@ -307,6 +307,12 @@ fn lint_and_edges(consent: Consent, found: &mut Found) -> anyhow::Result<()> {
     let edges = deps::run();
     found.passed += usize::from(edges.is_ok());
     linted.and(edges)
+}
+
+fn build(_: Consent, found: &mut Found) -> anyhow::Result<()> {
+    cargo::test(&["--no-run"], "build", found)?;
+    program::tests_are_built();
+    Ok(())
 }
 
 fn rust(consent: Consent, found: &mut Found) -> anyhow::Result<()> {

@@ -58,7 +58,12 @@ fn imported(from: &Imported) -> Imported {
         file: String::new(),
         format: known(
             &from.format,
-            &[Imported::TRACE_DAT, Imported::PERF_DATA, Imported::CTF],
+            &[
+                Imported::TRACE_DAT,
+                Imported::PERF_DATA,
+                Imported::PERFETTO,
+                Imported::CTF,
+            ],
         ),
         format_version: from.format_version,
         program: None,

@@ -19,13 +19,14 @@ use std::path::PathBuf;
 /// Arguments of `import`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads a trace.dat of version 6 or 7, as trace-cmd writes it, a perf.data with tracepoints, and a CTF trace, the folder \
-of an LTTng session, on any machine. The run that it makes is an ordinary one: report, diff, export, query and serve \
-take it.
+Reads a trace.dat of version 6 or 7, as trace-cmd writes it, a perf.data with tracepoints, a trace of Perfetto, and a \
+CTF trace, the folder of an LTTng session, on any machine. The run that it makes is an ordinary one: report, diff, \
+export, query and serve take it.
 
   jitterscope import trace.dat --comm rx-thread
   jitterscope import trace.dat --cpus 3 --for java
   jitterscope import perf.data --cpus 3
+  jitterscope import trace.pftrace --cpus 3
   jitterscope import lttng-traces/SESSION --cpus 3
 
 A trace has no probe, so name whose time counts: a thread that waits or is interrupted (--comm, --pid), or a CPU that \

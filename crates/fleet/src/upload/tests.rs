@@ -278,4 +278,27 @@ fn kills_and_outages_lose_and_double_nothing() {
     let all = jitterscope_store::rollup::merge(files.collect(), &|_| false).unwrap();
     // An hour has two rows: its own and its culprit's.
     assert_eq!((all.batches.len(), all.rows, one_by_one), (200, 400, 400));
+    if let Some(counted) = counted_by_duckdb(&store) {
+        assert_eq!(counted, "200,200,200");
+    }
+}
+
+/// DuckDB's counts of a store: hours, different hours, and rows of culprits. `None`, visibly, without DuckDB.
+fn counted_by_duckdb(store: &Path) -> Option<String> {
+    let program = std::env::current_exe().unwrap();
+    // Below the folder of compiled tests, as of any test that makes files to keep.
+    let kept = program.ancestors().nth(3)?.join("tmp");
+    fs::create_dir_all(&kept).unwrap();
+    let tools = jitterscope_testing::python(&kept, &["duckdb-cli==1.5.6"])?;
+    let views =
+        crate::schema::schema(crate::schema::Dialect::Duckdb, &store.to_string_lossy()).unwrap();
+    let query = "SELECT count(*), count(DISTINCT (host_id, hour)), (SELECT count(*) FROM culprits) FROM hours";
+    let answer = std::process::Command::new(tools.join("bin/duckdb"))
+        .args(["-init", "/dev/null", "-csv", "-noheader"])
+        .args(["-cmd", &views, "-c", query])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    assert!(answer.status.success(), "{answer:?}");
+    Some(said)
 }

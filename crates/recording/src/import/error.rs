@@ -1,14 +1,15 @@
 //! Why nothing was imported.
 
 use jitterscope_model::{CpuSet, SinkError, visible};
-use jitterscope_platform::AccessError;
+use jitterscope_platform::{AccessError, is_full};
 use jitterscope_source::ContextError;
 use jitterscope_source::ctf::CtfError;
 use jitterscope_source::perfdata::PerfDataError;
+use jitterscope_source::perfetto::PerfettoError;
 use jitterscope_source::tracedat::TraceDatError;
 use jitterscope_store::StoreError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An import that made no run.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,12 @@ pub enum ImportError {
     PerfData {
         path: PathBuf,
         source: PerfDataError,
+    },
+    /// The file is a trace of Perfetto that we do not read.
+    #[error("{}: {source}", visible(&path.to_string_lossy()))]
+    Perfetto {
+        path: PathBuf,
+        source: PerfettoError,
     },
     /// The folder is a CTF trace that we do not read.
     #[error("{}: {source}", visible(&path.to_string_lossy()))]
@@ -124,4 +131,21 @@ pub enum ImportError {
     /// The user ended it.
     #[error("interrupted; nothing is kept")]
     Interrupted,
+}
+
+impl ImportError {
+    /// The temporary file in a folder of runs cannot be made.
+    pub(super) fn temporary(dir: &Path, source: AccessError) -> ImportError {
+        let dir = dir.to_owned();
+        ImportError::Temporary { dir, source }
+    }
+
+    /// The temporary file in a folder of runs cannot be written.
+    pub(super) fn of_pages(dir: &Path, source: io::Error) -> ImportError {
+        if is_full(source.kind()) {
+            return ImportError::NoRoom;
+        }
+        let path = dir.to_owned();
+        ImportError::temporary(dir, AccessError::Io { path, source })
+    }
 }

@@ -3,7 +3,6 @@
 use super::error::ImportError;
 use super::opened::{Opened, unnamed};
 use super::settings::ImportSettings;
-use jitterscope_platform::{AccessError, is_full};
 use jitterscope_source::ctf::{self, CtfError};
 use jitterscope_source::tracedat::ReadAt;
 use std::fs::{self, File};
@@ -55,17 +54,12 @@ impl Folder {
             changed = changed.max(state.modified().unwrap_or(UNIX_EPOCH));
             streams.push(Box::new(file));
         }
-        let dir = || settings.runs_dir.clone();
-        let refused = |source| ImportError::Temporary { dir: dir(), source };
-        let pages = unnamed(&settings.runs_dir).map_err(refused)?;
+        let dir = &settings.runs_dir;
+        let pages = unnamed(dir).map_err(|source| ImportError::temporary(dir, source))?;
         let read = ctf::open(&metadata, &streams, pages, stop).map_err(|source| match source {
             CtfError::Io(source) => ImportError::Read(source),
             CtfError::Stopped => ImportError::Interrupted,
-            CtfError::Pages(source) if is_full(source.kind()) => ImportError::NoRoom,
-            CtfError::Pages(source) => refused(AccessError::Io {
-                path: dir(),
-                source,
-            }),
+            CtfError::Pages(source) => ImportError::of_pages(dir, source),
             source => ImportError::Ctf {
                 path: settings.file.clone(),
                 source,

@@ -1,4 +1,5 @@
-//! Imports what another tool recorded: a `trace.dat`, a `perf.data` or a CTF trace becomes an ordinary run.
+//! Imports what another tool recorded: a `trace.dat`, a `perf.data`, a CTF trace or one of Perfetto becomes an ordinary
+//! run.
 //!
 //! The file's pages are a [`Source`] ([`pages`]): turn by turn, in order of time, in bounded memory. The same stages as
 //! in a recording make stalls of them, and the run keeps pages and setup, so that a replay takes the same steps. The
@@ -56,9 +57,12 @@ pub fn import(
         Some(folder) => folder.open(settings, stop)?,
         None => {
             let file = Foreign::open(settings)?;
-            match file.is_perf_data()? {
-                true => file.perf_data(settings, stop)?,
-                false => file.trace_dat(settings)?,
+            if file.is_perf_data()? {
+                file.perf_data(settings, stop)?
+            } else if file.is_perfetto()? {
+                file.perfetto(settings, stop)?
+            } else {
+                file.trace_dat(settings)?
             }
         }
     };

@@ -5,9 +5,10 @@ use super::settings::ImportSettings;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, Imported, RateSource, TickRate, Ticks, TraceRole, visible,
 };
-use jitterscope_platform::{AccessError, HeldDir, is_full};
+use jitterscope_platform::{AccessError, HeldDir};
 use jitterscope_source::format::EventFormat;
 use jitterscope_source::perfdata::{self, PerfDataError};
+use jitterscope_source::perfetto::{self, PerfettoError};
 use jitterscope_source::tracedat::{
     Buffer, CpuData, CpuPages, ReadAt, TraceDat, TraceDatError, least_memory,
 };
@@ -105,6 +106,11 @@ impl Foreign {
         Ok([perfdata::MAGIC, perfdata::MAGIC_BIG_ENDIAN].contains(&&magic))
     }
 
+    /// Whether it is a trace of Perfetto.
+    pub(super) fn is_perfetto(&self) -> io::Result<bool> {
+        perfetto::is_perfetto(&self.file)
+    }
+
     /// The file as a `trace.dat`.
     pub(super) fn trace_dat(self, settings: &ImportSettings) -> Result<Opened, ImportError> {
         Opened::of(self.file, self.name, self.changed_ns, settings)
@@ -116,32 +122,47 @@ impl Foreign {
         settings: &ImportSettings,
         stop: &AtomicBool,
     ) -> Result<Opened, ImportError> {
-        let dir = || settings.runs_dir.clone();
-        let refused = |source| ImportError::Temporary { dir: dir(), source };
-        let pages = unnamed(&settings.runs_dir).map_err(refused)?;
+        let dir = &settings.runs_dir;
+        let pages = unnamed(dir).map_err(|source| ImportError::temporary(dir, source))?;
         let read = perfdata::open(&self.file, pages, stop).map_err(|source| match source {
             PerfDataError::Io(source) => ImportError::Read(source),
             PerfDataError::Stopped => ImportError::Interrupted,
-            PerfDataError::Pages(source) if is_full(source.kind()) => ImportError::NoRoom,
-            PerfDataError::Pages(source) => refused(AccessError::Io {
-                path: dir(),
-                source,
-            }),
+            PerfDataError::Pages(source) => ImportError::of_pages(dir, source),
             source => ImportError::PerfData {
                 path: settings.file.clone(),
                 source,
             },
         })?;
         let opened = Opened::of_dat(read.dat, self.name, self.changed_ns, settings)?;
-        let cut = match read.cut {
-            true => opened.streams.iter().map(|stream| stream.cpu).collect(),
-            false => CpuSet::new(),
-        };
         Ok(Opened {
-            cut,
             moved: read.disordered,
             without_bytes: read.without_bytes,
-            ..opened
+            ..opened.cut(read.cut)
+        })
+    }
+
+    /// The file as a trace of Perfetto. Its records are written into an unnamed file in the folder of runs.
+    pub(super) fn perfetto(
+        self,
+        settings: &ImportSettings,
+        stop: &AtomicBool,
+    ) -> Result<Opened, ImportError> {
+        let dir = &settings.runs_dir;
+        let pages = unnamed(dir).map_err(|source| ImportError::temporary(dir, source))?;
+        let read = perfetto::open(&self.file, pages, stop).map_err(|source| match source {
+            PerfettoError::Io(source) => ImportError::Read(source),
+            PerfettoError::Stopped => ImportError::Interrupted,
+            PerfettoError::Pages(source) => ImportError::of_pages(dir, source),
+            source => ImportError::Perfetto {
+                path: settings.file.clone(),
+                source,
+            },
+        })?;
+        let opened = Opened::of_dat(read.dat, self.name, self.changed_ns, settings)?;
+        Ok(Opened {
+            moved: read.disordered,
+            without_bytes: read.unread,
+            ..opened.cut(read.cut)
         })
     }
 }
@@ -226,11 +247,23 @@ impl Opened {
         })
     }
 
+    /// Notes that the file ends early: records of any CPU may be missing.
+    fn cut(self, is_cut: bool) -> Opened {
+        let cut = match is_cut {
+            true => self.streams.iter().map(|stream| stream.cpu).collect(),
+            false => CpuSet::new(),
+        };
+        Opened { cut, ..self }
+    }
+
     /// How to record a file of this format.
     pub(super) fn how(&self) -> &'static str {
         match self.dat.format {
             Imported::PERF_DATA => {
                 "perf record -a -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'"
+            }
+            Imported::PERFETTO => {
+                "a data source linux.ftrace with ftrace_events 'sched/*', 'irq/*', 'timer/*', 'workqueue/*', 'irq_vectors/*'"
             }
             Imported::CTF => {
                 "lttng enable-event --kernel 'sched_*,irq_*,timer_*,workqueue_*,power_*,x86_irq_vectors_*'"
@@ -313,15 +346,15 @@ impl Opened {
 }
 
 fn recognised(dat: &TraceDat) -> String {
-    match &dat.options.program {
-        Some(program) => format!(
-            "a {} of version {}, written by {}",
-            dat.format,
-            dat.version,
-            program_of(program)
-        ),
-        None => format!("a {} of version {}", dat.format, dat.version),
+    let mut what = format!("a {}", dat.format);
+    // Perfetto's traces have no version.
+    if dat.version > 0 {
+        what.push_str(&format!(" of version {}", dat.version));
     }
+    if let Some(program) = &dat.options.program {
+        what.push_str(&format!(", written by {}", program_of(program)));
+    }
+    what
 }
 
 /// A program's name and version, as far as they can be shown in a line. trace-cmd states only its version, and where it

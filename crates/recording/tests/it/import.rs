@@ -1,7 +1,7 @@
 //! Imports of files. A stored run that is exported and imported again has the same verdicts.
 
 use jitterscope_export::{Destination, export_run};
-use jitterscope_model::{Attribution, CpuId, SourceProblem, Stall, Warning};
+use jitterscope_model::{Attribution, CpuId, SourceProblem, Stall, Ticks, Warning};
 use jitterscope_recording::{
     ImportError, ImportSettings, Owners, Victim, import, replay, stall_timelines,
 };
@@ -64,9 +64,9 @@ fn verdicts(run: &RunReader, (from, until): (u64, u64)) -> Verdicts {
         let parts = parts.map(|part| {
             let subject = &part.culprit.subject;
             let name = subject.name();
-            // A function without a symbol: the table of a trace.dat names it like this, others show its address.
+            // A function without a symbol: each format has another word for it, or shows its address.
             let name = match &*name {
-                name if name.starts_with("0x") => "unnamed",
+                name if name.starts_with("0x") || name.starts_with("unnamed") => "unnamed",
                 name => name,
             };
             (format!("{:?} {name}", subject.kind()), part.net.0)
@@ -166,41 +166,52 @@ fn followed_threads_have_the_same_verdicts_after_an_export_and_an_import() {
     );
 }
 
+/// A fixture as a `trace.dat` and in another form, both imported for the same victim.
+fn imported_twice(dir: &Path, kind: &str, form: &str) -> [RunReader; 3] {
+    let run = fixture(kind);
+    let dat = exported(&run, dir);
+    let other = dir.join(format!("{kind}.{form}"));
+    let target: Destination = format!("{form}://{}", other.display()).parse().unwrap();
+    export_run(&run, &[target]).unwrap();
+    let manifest = run.manifest();
+    let victim = match manifest.passive.first() {
+        Some(cpu) => Victim::Cpus {
+            cpus: manifest.probe.cpus.clone(),
+            owners: Owners::Process(cpu.threads[0].tid),
+        },
+        None => {
+            let of = |of: &&jitterscope_model::ThreadAccount| of.waiting_ns + of.running_ns;
+            Victim::Process(manifest.threads.iter().max_by_key(of).unwrap().tid)
+        }
+    };
+    let mut of_dat = settings(&dat, dir, Some(victim));
+    of_dat.threshold = Some(manifest.probe.threshold_ns);
+    let of_other = ImportSettings {
+        file: other,
+        ..of_dat.clone()
+    };
+    let found = [imported(&of_dat).unwrap(), imported(&of_other).unwrap()];
+    let from = found[1].manifest().imported.clone().unwrap();
+    assert!(from.states_date);
+    // The measurement began then, and the file states the time of day.
+    let start = found[1].manifest().clock_start;
+    if form == "ctf" {
+        let begun = start.realtime_of(manifest.clock_start.ticks, found[1].manifest().rate);
+        assert!(begun.abs_diff(manifest.clock_start.realtime_ns) < 10_000);
+    }
+    let [dat, other] = found;
+    [run, dat, other]
+}
+
 #[test]
 fn a_ctf_trace_has_the_same_verdicts_as_a_trace_dat() {
     let dir = tempfile::tempdir().unwrap();
     for kind in ["passive", "attach"] {
-        let run = fixture(kind);
-        let dat = exported(&run, dir.path());
-        let folder = dir.path().join(format!("{kind}.ctf"));
-        let target: Destination = format!("ctf://{}", folder.display()).parse().unwrap();
-        export_run(&run, &[target]).unwrap();
-        let manifest = run.manifest();
-        let victim = match manifest.passive.first() {
-            Some(cpu) => Victim::Cpus {
-                cpus: manifest.probe.cpus.clone(),
-                owners: Owners::Process(cpu.threads[0].tid),
-            },
-            None => {
-                let of = |of: &&jitterscope_model::ThreadAccount| of.waiting_ns + of.running_ns;
-                Victim::Process(manifest.threads.iter().max_by_key(of).unwrap().tid)
-            }
-        };
-        let mut of_dat = settings(&dat, dir.path(), Some(victim));
-        of_dat.threshold = Some(manifest.probe.threshold_ns);
-        let of_ctf = ImportSettings {
-            file: folder.clone(),
-            ..of_dat.clone()
-        };
-        let (expected, found) = (imported(&of_dat).unwrap(), imported(&of_ctf).unwrap());
-        let from = found.manifest().imported.clone().unwrap();
-        assert_eq!((&*from.format, from.states_date), ("CTF trace", true));
-        // The measurement began then; CTF states the time of day.
-        let begun = |run: &RunReader| {
-            let start = run.manifest().clock_start;
-            start.realtime_of(manifest.clock_start.ticks, run.manifest().rate)
-        };
-        assert!(begun(&found).abs_diff(manifest.clock_start.realtime_ns) < 10_000);
+        let [_, expected, found] = imported_twice(dir.path(), kind, "ctf");
+        assert_eq!(
+            found.manifest().imported.clone().unwrap().format,
+            "CTF trace"
+        );
         let (expected, found) = (verdicts(&expected, ALL), verdicts(&found, ALL));
         let (there, same) = alike(&expected, &found);
         assert!(expected.len() >= 4, "{expected:?}");
@@ -213,6 +224,73 @@ fn a_ctf_trace_has_the_same_verdicts_as_a_trace_dat() {
             (found.len(), there, same),
             (expected.len(), expected.len(), expected.len()),
             "{kind}"
+        );
+    }
+}
+
+/// A stall: start and length, nanoseconds, CPU, thread, and its parts.
+type InTime = (u64, u64, u32, i32, Parts);
+
+/// The stalls of a run in order of time, from the first one on.
+fn in_time(run: &RunReader) -> Vec<InTime> {
+    let rate = run.manifest().rate;
+    let mut found: Vec<InTime> = verdicts(run, ALL)
+        .into_iter()
+        .map(|((cpu, tid, start, end), parts)| {
+            let [start, end] = [start, end].map(|at| rate.nanos(Ticks(at)).0);
+            (start, end - start, cpu, tid, parts)
+        })
+        .collect();
+    found.sort();
+    let first = found[0].0;
+    found.iter_mut().for_each(|stall| stall.0 -= first);
+    found
+}
+
+/// The kinds of culprits that Perfetto has no message for, or none for their name: calls from other CPUs, page faults,
+/// NMIs. Their time is that of the interrupt or the thread around them.
+const NOT_IN_PERFETTO: [&str; 3] = ["Ipi", "PageFault", "Nmi"];
+
+#[test]
+fn a_trace_of_perfetto_has_the_same_verdicts_as_far_as_it_has_the_events() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in ["passive", "attach"] {
+        let [_, expected, found] = imported_twice(dir.path(), kind, "perfetto");
+        assert_eq!(
+            found.manifest().imported.clone().unwrap().format,
+            "Perfetto trace"
+        );
+        let (expected, found) = (in_time(&expected), in_time(&found));
+        assert!(expected.len() >= 4, "{expected:?}");
+        assert_eq!(expected.len(), found.len(), "{kind}");
+        let mut same = 0;
+        for (expected, found) in expected.iter().zip(&found) {
+            // Nanoseconds of BOOTTIME instead of ticks.
+            let is_near = |a: u64, b: u64| a.abs_diff(b) <= 4;
+            assert!(
+                is_near(expected.0, found.0) && is_near(expected.1, found.1),
+                "{kind}: {expected:?} {found:?}"
+            );
+            assert_eq!((expected.2, expected.3), (found.2, found.3), "{kind}");
+            let names = |parts: &Parts| parts.iter().map(|part| part.0.clone()).collect::<Vec<_>>();
+            let is_same = names(&expected.4) == names(&found.4)
+                && expected
+                    .4
+                    .iter()
+                    .zip(&found.4)
+                    .all(|(a, b)| is_near(a.1, b.1));
+            let lacks =
+                |part: &(String, u64)| NOT_IN_PERFETTO.iter().any(|of| part.0.starts_with(of));
+            if !is_same {
+                eprintln!("{kind}: {expected:?}\n  {found:?}");
+                assert!(expected.4.iter().any(lacks), "{kind}");
+            }
+            same += usize::from(is_same);
+        }
+        assert!(
+            same * 10 >= expected.len() * 9,
+            "{kind}: {same} of {}",
+            expected.len()
         );
     }
 }

@@ -1,8 +1,9 @@
 //! The files of one CPU as one sequence of records, with the running thread of each.
 
 use super::error::CtfError;
-use super::plan::{FLAGS, Meaning};
+use super::plan::Meaning;
 use super::stream::{Named, Ready, Stream};
+use crate::own_record::{FLAGS, Flags};
 use crate::page_store::PageStore;
 use jitterscope_model::CpuId;
 use std::cmp::Reverse;
@@ -23,8 +24,7 @@ pub(super) struct Merged<'f> {
     stop: &'f AtomicBool,
     /// The running thread, since the first switch.
     thread: Option<i32>,
-    /// Interrupts and softirqs that are open, by their flags.
-    flags: u8,
+    flags: Flags,
     waiting: VecDeque<Ready>,
     waiting_bytes: usize,
     /// Records that the tracer lost.
@@ -38,7 +38,7 @@ impl<'f> Merged<'f> {
             streams,
             stop,
             thread: None,
-            flags: 0,
+            flags: Flags::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             lost: 0,
@@ -120,20 +120,14 @@ impl<'f> Merged<'f> {
         Ok(ready)
     }
 
-    /// The flags of a record are those of the interrupts around it, its own included.
     fn set_flags(&mut self, ready: &mut Ready) {
-        if ready.lost > 0 {
-            // An end may be among what was lost.
-            self.flags = 0;
-        }
-        if let Some(Meaning::Enters(flag)) = ready.meaning {
-            self.flags |= flag;
-        }
+        let edge = match ready.meaning {
+            Some(Meaning::Edge(edge)) => Some(edge),
+            _ => None,
+        };
+        let flags = self.flags.of_next(edge, ready.lost > 0);
         if !ready.has_flags {
-            ready.bytes[FLAGS] = self.flags;
-        }
-        if let Some(Meaning::Leaves(flag)) = ready.meaning {
-            self.flags &= !flag;
+            ready.bytes[FLAGS] = flags;
         }
     }
 

@@ -26,6 +26,7 @@ pub use metadata::LONGEST as LONGEST_METADATA;
 pub use names::{event_of, field_of};
 pub use plan::{FUNCTION, NAMED_THREAD};
 
+use crate::own_record::HEADER_PAGE;
 use crate::page_store::{MOST_CPUS, PageStore};
 use crate::ring::{LayoutError, PageLayout};
 use crate::symbols::{Symbols, SymbolsError};
@@ -48,12 +49,6 @@ pub const BOOTTIME: &str = "boottime_offset";
 pub const KERNEL_CLOCK: &str = "kernel_clock";
 /// Names of functions and threads that are kept.
 const MOST_NAMES: usize = 1 << 18;
-/// How our own pages are laid out: as the kernel's are on a machine with pages of 4 KiB.
-const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-    \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
-    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
-    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
-
 /// What a folder holds.
 pub struct Ctf {
     /// Its pages, with what it says of them.

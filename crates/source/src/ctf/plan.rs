@@ -4,14 +4,9 @@ use super::names::{kernel_event, kernel_field};
 use super::types::{EventClass, Int, Name, StreamClass, Trace, Type};
 use super::values::Value;
 use crate::context::FormatText;
+use crate::own_record::{self, Edge, HEAD};
 use std::collections::{BTreeMap, HashMap};
 
-/// The head of every record: type, flags, preemption depth, thread.
-pub(super) const HEAD: usize = 8;
-pub(super) const FLAGS: usize = 2;
-pub(super) const THREAD: usize = 4;
-/// The longest text or list of bytes that is kept.
-const LONGEST: usize = 512;
 /// The longest array that has its place in a record.
 const LONGEST_ARRAY: u64 = 64;
 /// An event has at most so many fields.
@@ -30,9 +25,7 @@ pub(super) enum Meaning {
         prev: usize,
         next: usize,
     },
-    /// An interrupt or a softirq begins or ends: the flag of the records within it.
-    Enters(u8),
-    Leaves(u8),
+    Edge(Edge),
     /// The name of a function, or of a thread.
     Function {
         address: Name,
@@ -82,9 +75,6 @@ pub(super) struct Plans {
     pub(super) formats: Vec<FormatText>,
 }
 
-const HARD: u8 = 0x08;
-const SOFT: u8 = 0x10;
-
 impl Plans {
     pub(super) fn of(trace: &Trace) -> Plans {
         let all = || {
@@ -122,11 +112,8 @@ impl Plans {
                 .or_insert_with(|| {
                     let id = u16::try_from(next).unwrap_or(0);
                     if id > 0 {
-                        made.formats.push(FormatText {
-                            system: system.into(),
-                            text: format!("name: {kernels}\nID: {id}\nformat:\n{COMMON}\n{text}\n"),
-                            event: kernels,
-                        });
+                        made.formats
+                            .push(own_record::format(id, (system, &kernels), &text));
                     }
                     id
                 });
@@ -147,11 +134,6 @@ impl Plans {
         self.formats.is_empty()
     }
 }
-
-const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
-    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
-    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
 /// Whether an event only names a function or a thread.
 fn names_something(trace: &Trace, event: &EventClass) -> Option<Meaning> {
@@ -222,13 +204,7 @@ fn placed(trace: &Trace, (system, kernels): (&str, &str), event: &EventClass) ->
             (Some(prev), Some(next)) => Meaning::Switch { prev, next },
             _ => Meaning::Nothing,
         },
-        ("irq", "irq_handler_entry") => Meaning::Enters(HARD),
-        ("irq", "irq_handler_exit") => Meaning::Leaves(HARD),
-        ("irq", "softirq_entry") => Meaning::Enters(SOFT),
-        ("irq", "softirq_exit") => Meaning::Leaves(SOFT),
-        ("irq_vectors", name) if name.ends_with("_entry") => Meaning::Enters(HARD),
-        ("irq_vectors", _) => Meaning::Leaves(HARD),
-        _ => Meaning::Nothing,
+        _ => Edge::of(system, kernels).map_or(Meaning::Nothing, Meaning::Edge),
     };
     plan.meaning = meaning;
     (plan, lines)
@@ -237,10 +213,7 @@ fn placed(trace: &Trace, (system, kernels): (&str, &str), event: &EventClass) ->
 impl Plan {
     /// Gives a field the next place, if its type has one.
     fn place(&mut self, of: &Type, name: &str, lines: &mut String) -> Place {
-        let is_name = name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !is_name || name.is_empty() || name.len() > 64 {
+        if !own_record::is_name(name) {
             return Place::None;
         }
         let byte = |of: &Type| {
@@ -257,17 +230,12 @@ impl Plan {
             Type::Int(int) | Type::Enum { of: int, .. } => {
                 let bytes = (int.size.div_ceil(8) as usize).next_power_of_two();
                 let at = self.length.next_multiple_of(bytes);
-                let signed = u8::from(int.signed);
-                let kind = if int.signed { "s" } else { "u" };
-                let line = format!(
-                    "{kind}{} {name};\toffset:{at};\tsize:{bytes};\tsigned:{signed}",
-                    bytes * 8
-                );
+                let line = own_record::number_line(name, (at, bytes), int.signed);
                 (Place::Number { at, bytes }, line, at + bytes)
             }
             Type::Array { of, length } if byte(of) && (1..=LONGEST_ARRAY).contains(length) => {
                 let (at, bytes) = (self.length, *length as usize);
-                let line = format!("char {name}[{bytes}];\toffset:{at};\tsize:{bytes};\tsigned:0");
+                let line = own_record::fixed_line(name, (at, bytes));
                 (Place::Fixed { at, bytes }, line, at + bytes)
             }
             Type::Text => self.located(name),
@@ -275,21 +243,19 @@ impl Plan {
             _ => return Place::None,
         };
         self.length = bytes;
-        lines.push_str(&format!("\tfield:{line};\n"));
+        lines.push_str(&line);
         place
     }
 
     fn located(&self, name: &str) -> (Place, String, usize) {
         let at = self.length.next_multiple_of(4);
-        let line = format!("__data_loc char[] {name};\toffset:{at};\tsize:4;\tsigned:0");
+        let line = own_record::located_line(name, at);
         (Place::Located { at }, line, at + 4)
     }
 
     /// An empty record.
     pub(super) fn begin(&self, record: &mut Vec<u8>) {
-        record.clear();
-        record.resize(self.length, 0);
-        record[..2].copy_from_slice(&self.id.to_le_bytes());
+        own_record::begin(record, self.id, self.length);
     }
 
     /// Puts a field into a record. Returns the running thread, if the field says it.
@@ -299,19 +265,13 @@ impl Plan {
         };
         match (*place, value) {
             (Place::Number { at, bytes }, Value::Int(number)) => {
-                record[at..at + bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
+                own_record::put_number(record, (at, bytes), number);
             }
             (Place::Fixed { at, bytes }, Value::Bytes(own)) => {
-                let length = own.len().min(bytes);
-                record[at..at + length].copy_from_slice(&own[..length]);
+                own_record::put_fixed(record, (at, bytes), own);
             }
             (Place::Located { at }, Value::Bytes(own)) => {
-                let own = &own[..own.len().min(LONGEST)];
-                // With the NUL that ends a text.
-                let word = (own.len() as u32 + 1) << 16 | record.len() as u32;
-                record[at..at + 4].copy_from_slice(&word.to_le_bytes());
-                record.extend_from_slice(own);
-                record.push(0);
+                own_record::put_located(record, at, own);
             }
             (Place::Thread, Value::Int(tid)) => return Stated::Thread(tid as i32),
             (Place::Flags, Value::Int(flags)) => return Stated::Flags(flags as u8),

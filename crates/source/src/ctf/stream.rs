@@ -2,9 +2,10 @@
 
 use super::bits::Bits;
 use super::error::CtfError;
-use super::plan::{FLAGS, HEAD, Meaning, Places, Plan, Plans, Stated, THREAD};
+use super::plan::{Meaning, Places, Plan, Plans, Stated};
 use super::types::{StreamClass, Trace};
 use super::values::{Now, Value, Values};
+use crate::own_record::{FLAGS, HEAD, THREAD};
 use crate::tracedat::ReadAt;
 use jitterscope_model::{Comm, KernelAddr};
 

@@ -12,16 +12,15 @@ mod error;
 mod header;
 mod records;
 mod sample;
-mod sorted;
 
 use crate::page_store::{MOST_CPUS, PageStore};
 use crate::ring::PageLayout;
+use crate::sorted::Sorted;
 use crate::tracedat::{ReadAt, TraceDat};
 pub use error::PerfDataError;
 use header::Header;
 use jitterscope_model::CpuId;
 use records::{Found, Records};
-use sorted::{Sorted, What};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -54,7 +53,7 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
     let header = Header::read(file)?;
     let layout = PageLayout::parse(&header.header_page)?;
     let mut store = PageStore::new(pages, layout, header.data.size);
-    let mut sorted = Sorted::default();
+    let mut sorted = Sorted::new();
     let mut threads = BTreeMap::new();
     // Of each CPU, what was lost since its last sample, and when.
     let mut losses = BTreeMap::new();
@@ -65,10 +64,11 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
             Found::Sample(sample) => {
                 // Older kernels read the clock for the loss after that for the sample behind it.
                 if let Some((_, count)) = losses.remove(&sample.cpu) {
-                    sorted.put(sample.time, sample.cpu, What::Lost(count));
+                    sorted.put(sample.time, sample.cpu, What::Lost(count), 0);
                 }
+                let length = sample.bytes.len();
                 let bytes = What::Record(sample.bytes.into());
-                sorted.put(sample.time, sample.cpu, bytes);
+                sorted.put(sample.time, sample.cpu, bytes, length);
             }
             Found::Round => {
                 sorted.round(&mut |time, cpu, what| take(&mut store, time, cpu, what))?
@@ -88,12 +88,10 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
             }
             Found::NoBytes => without_bytes += 1,
         }
-        if sorted.is_full() {
-            sorted.half(&mut |time, cpu, what| take(&mut store, time, cpu, what))?;
-        }
+        sorted.relieve(&mut |time, cpu, what| take(&mut store, time, cpu, what))?;
     }
     for (cpu, (time, count)) in losses {
-        sorted.put(time, cpu, What::Lost(count));
+        sorted.put(time, cpu, What::Lost(count), 0);
     }
     sorted.all(&mut |time, cpu, what| take(&mut store, time, cpu, what))?;
     let disordered = store.disordered;
@@ -106,6 +104,13 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<PerfDat
         disordered,
         without_bytes,
     })
+}
+
+/// What waits for its turn.
+enum What {
+    Record(Box<[u8]>),
+    /// So many records were lost before.
+    Lost(u64),
 }
 
 /// Takes what comes next.

@@ -90,7 +90,7 @@ fn recognised(from: &mut Cursor<'_>) -> &'static str {
     } else if is(b"\x1f\x8b") || is(b"\x28\xb5\x2f\xfd") || is(b"\xfd7zXZ") || is(b"PK\x03\x04") {
         "it is a compressed file or archive; unpack it first"
     } else if is(b"\x0a") && begins.len() > 2 {
-        "it may be a Perfetto trace"
+        "it may be a trace of Perfetto that is cut off within its first packet"
     } else if is(b"PAR1") {
         "it is a Parquet table"
     } else if text_of(begins).chars().all(|c| !c.is_control()) && begins.is_ascii() {

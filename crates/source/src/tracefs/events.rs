@@ -229,8 +229,39 @@ pub(crate) fn is_recorded(system: &str, event: &str) -> bool {
         || local
             .into_iter()
             .chain(senders)
+            .chain([&CGROUP_ATTACH])
             .any(|wanted| (wanted.system, wanted.event) == (system, event))
 }
+
+/// The system of an event that a recording of our own has; of the interrupt vectors only those whose names say it.
+pub(crate) fn system_of(event: &str) -> Option<&'static str> {
+    let known = every().into_iter().flatten().chain([&CGROUP_ATTACH]);
+    let mut named = known.filter(|wanted| wanted.event == event);
+    let is_vector = event
+        .strip_suffix("_entry")
+        .or_else(|| event.strip_suffix("_exit"))
+        .is_some_and(|vector| NAMED_VECTORS.contains(&vector));
+    named
+        .next()
+        .map(|wanted| wanted.system)
+        .or(is_vector.then_some(VECTORS))
+}
+
+/// The interrupt vectors of x86 that have events.
+const NAMED_VECTORS: [&str; 12] = [
+    "local_timer",
+    "reschedule",
+    "call_function",
+    "call_function_single",
+    "irq_work",
+    "x86_platform_ipi",
+    "spurious_apic",
+    "error_apic",
+    "thermal_apic",
+    "threshold_apic",
+    "deferred_error_apic",
+    "posted_intr",
+];
 
 /// The events of measured CPUs, and those of senders, of all kinds of recordings.
 fn every() -> [Vec<&'static Wanted>; 2] {

@@ -30,7 +30,9 @@ mod writer;
 
 pub use asked::AskedError;
 pub use error::TraceError;
-pub(crate) use events::{Missing, is_recorded, missing_in, missing_local, missing_senders};
+pub(crate) use events::{
+    Missing, is_recorded, missing_in, missing_local, missing_senders, system_of,
+};
 pub use graph::{CallGraph, GraphSettings, graph_functions, graph_support};
 pub use instance::Leftover;
 pub use jitterscope_model::TraceRole as Role;

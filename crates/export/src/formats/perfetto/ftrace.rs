@@ -1,7 +1,6 @@
 //! Kernel events: pages of the kernel's trace as bundles of Perfetto's messages.
 
 use super::clock::BootClock;
-use super::fields::{bundle, ftrace, packet};
 use super::functions::Functions;
 use super::handler_exits::HandlerExits;
 use super::kernel_event::EventMessages;
@@ -11,6 +10,7 @@ use super::stream::{Stream, Texts};
 use crate::error::ExportError;
 use jitterscope_model::Message;
 use jitterscope_model::{CpuId, KernelAddr};
+use jitterscope_source::perfetto::numbers::{bundle, ftrace, packet};
 use jitterscope_source::{ContextError, Decoder, Page, PageLoss, TraceContext};
 
 /// Perfetto refuses a trace with a CPU beyond this.

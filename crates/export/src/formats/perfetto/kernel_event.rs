@@ -1,14 +1,12 @@
 //! One kernel event as Perfetto's message of it: field by field, with the names of its tracepoint.
 
-use super::fields::ftrace;
 use super::functions::Functions;
 use super::handler_exits::HandlerExits;
 use super::stream::Texts;
 use jitterscope_model::Message;
 use jitterscope_model::{Comm, CpuId, EventKind, KernelAddr, KernelEvent, TaskRef};
+use jitterscope_source::perfetto::{IPI_VECTORS, numbers::ftrace};
 
-/// The vectors of interrupts that one CPU sends another: Perfetto's `ipi_entry` and `ipi_exit`.
-const IPIS: [&str; 3] = ["reschedule", "call_function", "call_function_single"];
 const LOCAL_TIMER: &str = "local_timer";
 
 /// Writes messages.
@@ -103,11 +101,11 @@ impl EventMessages<'_> {
             EventKind::VectorExit { vector } if **vector == *LOCAL_TIMER => {
                 ftrace::LOCAL_TIMER_EXIT
             }
-            EventKind::VectorEntry { vector } if IPIS.contains(&&**vector) => {
+            EventKind::VectorEntry { vector } if IPI_VECTORS.contains(&&**vector) => {
                 m.text(1, vector);
                 ftrace::IPI_ENTRY
             }
-            EventKind::VectorExit { vector } if IPIS.contains(&&**vector) => {
+            EventKind::VectorExit { vector } if IPI_VECTORS.contains(&&**vector) => {
                 m.text(1, vector);
                 ftrace::IPI_EXIT
             }

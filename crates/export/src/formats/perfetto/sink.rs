@@ -1,7 +1,6 @@
 //! Takes the rows of a run, stored or live, and writes them as a trace.
 
 use super::clock::BootClock;
-use super::fields::{clock, packet, system};
 use super::ftrace::Ftrace;
 use super::stalls::Stalls;
 use super::stream::Stream;
@@ -9,6 +8,7 @@ use crate::error::ExportError;
 use crate::output::Output;
 use jitterscope_model::{CpuId, Delivery, RawPage, Row, RunFacts, RunManifest, Sink, SinkError};
 use jitterscope_source::TraceContext;
+use jitterscope_source::perfetto::numbers::{clock, packet, system};
 use serde_json::Value;
 
 /// Pages that wait for their description, bytes. A recording describes them with its first turn.

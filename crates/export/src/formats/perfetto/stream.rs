@@ -1,10 +1,10 @@
 //! A trace as a stream of packets, with a table of the texts that they share.
 
-use super::fields::{interned, packet};
 use crate::error::ExportError;
 use crate::output::Output;
 use jitterscope_model::KeyedMap;
 use jitterscope_model::Message;
+use jitterscope_source::perfetto::numbers::{interned, packet};
 
 /// The one sequence of packets that a file has.
 const SEQUENCE: u32 = 1;

@@ -1,11 +1,11 @@
 //! Tracks and what happens on them: slices, instants and counters.
 
-use super::fields::{annotation, event, packet, track};
+use super::fields::{annotation, event, track};
 use super::stream::{Stream, TextOf, Texts};
 use crate::error::ExportError;
 use crate::largest_part::Fact;
-use jitterscope_model::Message;
-use jitterscope_model::{CpuId, RunFacts};
+use jitterscope_model::{CpuId, Message, RunFacts};
+use jitterscope_source::perfetto::numbers::packet;
 use serde_json::Value;
 use std::collections::HashMap;
 
