@@ -225,7 +225,7 @@ fn in_background(
     let thread = thread::Builder::new().name("beside".to_owned());
     let started = thread.spawn(move || {
         let all = sched_getaffinity(None).unwrap_or_default();
-        let mut others = all.clone();
+        let mut others = all;
         if all.count() > 1 {
             others.unset(jitterscope_testing::highest_cpu() as usize);
         }

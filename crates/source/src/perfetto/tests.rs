@@ -183,12 +183,7 @@ fn messages_become_the_kernels_records() {
         panic!("{:?}", events[2]);
     };
     assert_eq!(
-        read.dat
-            .functions
-            .as_ref()
-            .unwrap()
-            .name(*function)
-            .as_deref(),
+        read.dat.functions.as_ref().unwrap().name(*function),
         Some("tick_sched_timer")
     );
     assert!(
@@ -372,10 +367,7 @@ fn numbers_of_functions_begin_anew_with_their_sequence() {
     });
     let functions: Vec<KernelAddr> = functions.collect();
     let names: Vec<_> = functions.iter().map(|of| symbols.name(*of)).collect();
-    assert_eq!(
-        names.iter().map(Option::as_deref).collect::<Vec<_>>(),
-        [Some("first"), Some("second"), None, Some("first")]
-    );
+    assert_eq!(names, [Some("first"), Some("second"), None, Some("first")]);
     assert_eq!(functions[0], functions[3]);
 }
 
