@@ -27,8 +27,8 @@ pub fn pages() -> File {
 }
 
 /// Decodes every page. They are in order of time, and whole, because we made them. Returns the number of records that
-/// cannot be decoded.
-pub fn decode(dat: &TraceDat) -> u64 {
+/// cannot be decoded; `None` if the formats cannot be read.
+pub fn decode(dat: &TraceDat) -> Option<u64> {
     let context = TraceContext {
         header_page: dat.header_page.clone(),
         formats: dat.formats.clone(),
@@ -54,5 +54,5 @@ pub fn decode(dat: &TraceDat) -> u64 {
             assert_eq!(pages.gaps(), 0, "our own pages are whole");
         }
     }
-    decoder.map_or(0, |decoder| decoder.counts().malformed)
+    decoder.map(|decoder| decoder.counts().malformed)
 }

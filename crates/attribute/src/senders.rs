@@ -410,14 +410,24 @@ impl Senders {
 
     /// The last caller of a function on this CPU before `time`.
     pub(crate) fn called_by(&self, csd: u64, function: KernelAddr, time: Ticks) -> Option<Trigger> {
-        self.last(&self.callers, (csd, function), time)
+        self.called_with(csd, function, time)
             .map(|sent| self.trigger(sent, sent.what))
+    }
+
+    /// The record of a call, unless the trace does not state which one.
+    fn called_with(
+        &self,
+        csd: u64,
+        function: KernelAddr,
+        time: Ticks,
+    ) -> Option<&Sent<KernelAddr>> {
+        let found = self.last(&self.callers, (csd, function), time);
+        found.filter(|_| csd != 0)
     }
 
     /// When the call of a function that runs on this CPU at `time` was sent.
     pub(crate) fn called_at(&self, csd: u64, function: KernelAddr, time: Ticks) -> Option<Ticks> {
-        self.last(&self.callers, (csd, function), time)
-            .map(|sent| sent.time)
+        self.called_with(csd, function, time).map(|sent| sent.time)
     }
 
     /// When the last reschedule interrupt before `time` was sent to a CPU.
@@ -428,14 +438,17 @@ impl Senders {
 
     /// The last queuer of a work item before `time`.
     pub(crate) fn queued_by(&self, work: u64, time: Ticks) -> Option<Trigger> {
-        self.last(&self.queuers, work, time)
-            .map(|sent| self.directly(sent))
+        self.queued(work, time).map(|sent| self.directly(sent))
+    }
+
+    /// Who queued a work item last. Another tool's trace may not state which one ran: its address is zero.
+    fn queued(&self, work: u64, time: Ticks) -> Option<&Sent<Name>> {
+        self.last(&self.queuers, work, time).filter(|_| work != 0)
     }
 
     /// The workqueue of a work item.
     pub(crate) fn workqueue(&self, work: u64, time: Ticks) -> Option<Name> {
-        self.last(&self.queuers, work, time)
-            .map(|sent| sent.what.clone())
+        self.queued(work, time).map(|sent| sent.what.clone())
     }
 
     /// The last sender of a reschedule interrupt to a CPU before `time`.

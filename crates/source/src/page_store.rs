@@ -69,6 +69,12 @@ impl PageStore {
         }
     }
 
+    /// More records will come, so many bytes in their own file.
+    pub(crate) fn expect(&mut self, records: u64) {
+        let more = records.saturating_mul(PAGES_OF_RECORDS);
+        self.most = self.most.saturating_add(more);
+    }
+
     fn slot(&mut self, cpu: CpuId) -> Option<usize> {
         if cpu.0 >= MOST_CPUS {
             return None;

@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The engines, and a server for S3 with its client.
-const ENGINES: [&str; 5] = [
+/// The engines, and a server for S3 with its client. Spark is only published as source.
+const ENGINES: [&str; 6] = [
+    "--no-binary=pyspark",
     "duckdb==2.0.1",
     "chdb==4.4.0",
     "pyspark==4.3.0",

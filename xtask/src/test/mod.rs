@@ -64,7 +64,7 @@ struct Work {
     /// Whether it needs the results of `Build`.
     needs_build: bool,
     /// Whether it only computes: then it runs in parallel with the Rust tests, which mostly wait for recordings, and
-    /// with the stages after them. The longest is last: it then has all CPUs.
+    /// with the stages after them. The last of these stages usually begins after the last recording, and may use all CPUs.
     beside_rust: bool,
 }
 
@@ -161,6 +161,8 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
     let mut stages: Vec<Ended> = Vec::new();
     let mut background = None;
     let recorded = Arc::new(AtomicBool::new(false));
+    let records = |work: &&&Work| matches!(work.stage, Stage::Rust | Stage::Web);
+    let last_recording = ahead.iter().rfind(records).map(|work| work.stage);
     for work in ahead {
         let built = is_built(&stages);
         // It installs packages, and changes the lab's files, which guests read.
@@ -175,7 +177,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<()> {
             background = Some(in_background(beside, built, consent, recorded)?);
         }
         stages.push(work.run_if(built, consent));
-        if work.stage == Stage::Rust {
+        if Some(work.stage) == last_recording {
             recorded.store(true, Ordering::Relaxed);
         }
     }

@@ -262,9 +262,7 @@ impl Opened {
             Imported::PERF_DATA => {
                 "perf record -a -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'"
             }
-            Imported::PERFETTO => {
-                "a data source linux.ftrace with ftrace_events 'sched/*', 'irq/*', 'timer/*', 'workqueue/*', 'irq_vectors/*'"
-            }
+            Imported::PERFETTO => perfetto::HOW_TO_RECORD,
             Imported::CTF => {
                 "lttng enable-event --kernel 'sched_*,irq_*,timer_*,workqueue_*,power_*,x86_irq_vectors_*'"
             }

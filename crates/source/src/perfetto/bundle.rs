@@ -1,12 +1,16 @@
 //! The kernel events of one CPU in one packet, in order of time.
 
-use super::events::{Form, Plans};
+use super::events::{Form, MOST_FIELDS, Plans};
 use super::numbers::{bundle, compact, descriptor, ftrace, generic};
 use super::wire::{Value, all, bytes, fields, int, ints};
 use crate::own_record::{self, Edge, FLAGS, THREAD};
+use crate::tracefs::system_of;
 use std::collections::HashMap;
 
-/// What of a bundle's own list comes at a time.
+/// The most events of a bundle: the kernel's buffers that Perfetto reads at once have fewer.
+const MOST_EVENTS: usize = 1 << 18;
+
+/// An event of a bundle: a message, or an index into a compact list.
 #[derive(Clone, Copy, Debug)]
 enum Entry<'a> {
     Event(&'a [u8]),
@@ -26,6 +30,8 @@ pub(super) struct Bundle<'a> {
     wakings: Lists<'a, 5>,
     /// A part of it cannot be read.
     pub(super) damaged: bool,
+    /// Perfetto skipped what followed in the kernel's buffer.
+    pub(super) skipped: bool,
 }
 
 /// A compact list: the time of each event, and its other fields in `N` lists.
@@ -50,16 +56,12 @@ impl<'a, const N: usize> Lists<'a, N> {
     }
 }
 
-/// The times of a compact list: each is stated as the difference to the one before.
-fn times(message: &[u8], field: u32) -> impl Iterator<Item = u64> {
-    let mut now = 0_u64;
-    ints(message, field).into_iter().map(move |step| {
-        now = now.wrapping_add(step);
-        now
-    })
-}
-
 impl<'a> Bundle<'a> {
+    /// The number of its events.
+    pub(super) fn events(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
     /// The time of its first event.
     pub(super) fn begin(&self) -> Option<u64> {
         self.entries.first().map(|(time, _)| *time)
@@ -75,6 +77,7 @@ impl<'a> Bundle<'a> {
             switches: Lists::EMPTY,
             wakings: Lists::EMPTY,
             damaged: false,
+            skipped: false,
         };
         let mut own = fields(message);
         for (field, value) in &mut own {
@@ -83,11 +86,18 @@ impl<'a> Bundle<'a> {
                 (bundle::LOST_EVENTS, Value::Int(lost)) => read.lost |= lost != 0,
                 (bundle::CLOCK, Value::Int(clock)) => read.clock = clock,
                 (bundle::DESCRIPTORS, Value::Bytes(described)) => describe(described, plans),
+                (bundle::ERROR, _) => read.skipped = true,
                 (bundle::COMPACT, Value::Bytes(compact)) => read.compact(compact),
-                (bundle::EVENT, Value::Bytes(event)) => match int(event, ftrace::TIMESTAMP) {
-                    Some(time) => read.entries.push((time, Entry::Event(event))),
-                    None => read.damaged = true,
-                },
+                (bundle::EVENT, Value::Bytes(event)) => {
+                    let mut inner = fields(event);
+                    let is_whole = inner.by_ref().count() > 0 && !inner.is_damaged();
+                    match int(event, ftrace::TIMESTAMP) {
+                        Some(time) if is_whole && read.entries.len() < MOST_EVENTS => {
+                            read.entries.push((time, Entry::Event(event)));
+                        }
+                        _ => read.damaged = true,
+                    }
+                }
                 _ => {}
             }
         }
@@ -98,8 +108,8 @@ impl<'a> Bundle<'a> {
     }
 
     fn compact(&mut self, message: &'a [u8]) {
-        let texts: Vec<&[u8]> = all(message, compact::TEXTS).collect();
-        let of = |field| ints(message, field);
+        let texts: Vec<&[u8]> = all(message, compact::TEXTS).take(MOST_EVENTS).collect();
+        let of = |field| ints(message, field, MOST_EVENTS);
         self.switches = Lists {
             of: [
                 of(compact::SWITCH_PREV_STATE),
@@ -119,13 +129,33 @@ impl<'a> Bundle<'a> {
             ],
             texts,
         };
-        let switches = times(message, compact::SWITCH_TIME).enumerate();
-        let switches = switches.map(|(at, time)| (time, Entry::Switch(at)));
-        self.entries.extend(switches);
-        let wakings = times(message, compact::WAKING_TIME).enumerate();
-        let wakings = wakings.map(|(at, time)| (time, Entry::Waking(at)));
-        self.entries.extend(wakings);
+        // Older versions do not state the flags of wake-ups.
+        let [switches, wakings] = [&self.switches.of[..], &self.wakings.of[..4]].map(shortest);
+        self.timed((message, compact::SWITCH_TIME), switches, Entry::Switch);
+        self.timed((message, compact::WAKING_TIME), wakings, Entry::Waking);
     }
+
+    /// Adds the events of a compact list. Each time is the difference to the one before.
+    fn timed(
+        &mut self,
+        (message, field): (&[u8], u32),
+        (shortest, longest): (usize, usize),
+        entry: fn(usize) -> Entry<'a>,
+    ) {
+        let times = ints(message, field, MOST_EVENTS);
+        self.damaged |= times.len() != shortest || shortest != longest;
+        let mut now = 0_u64;
+        for (at, step) in times.into_iter().take(shortest).enumerate() {
+            now = now.wrapping_add(step);
+            self.entries.push((now, entry(at)));
+        }
+    }
+}
+
+/// The lengths of the shortest list and of the longest one.
+fn shortest(lists: &[Vec<u64>]) -> (usize, usize) {
+    let lengths = || lists.iter().map(Vec::len);
+    (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0))
 }
 
 /// Learns an event that has no message in Perfetto's schema.
@@ -134,14 +164,13 @@ fn describe(described: &[u8], plans: &mut Plans) {
         |message, field| bytes(message, field).and_then(|text| std::str::from_utf8(text).ok());
     let number = int(described, descriptor::FIELD).and_then(|number| u32::try_from(number).ok());
     let message = bytes(described, descriptor::MESSAGE).unwrap_or_default();
-    let (Some(number), Some(system), Some(event)) = (
-        number,
-        text(described, descriptor::SYSTEM),
-        text(message, descriptor::NAME),
-    ) else {
+    let (Some(number), Some(event)) = (number, text(message, descriptor::NAME)) else {
         return;
     };
-    let own = all(message, descriptor::FIELDS).filter_map(|field| {
+    // Older versions do not state the system.
+    let system = text(described, descriptor::SYSTEM).or_else(|| system_of(event));
+    let own = all(message, descriptor::FIELDS).take(MOST_FIELDS);
+    let own = own.filter_map(|field| {
         let number = u32::try_from(int(field, descriptor::FIELD_NUMBER)?).ok()?;
         let name = text(field, descriptor::FIELD_NAME)?;
         let form = match int(field, descriptor::FIELD_TYPE) {
@@ -150,7 +179,7 @@ fn describe(described: &[u8], plans: &mut Plans) {
         };
         Some((number, name.to_owned(), form))
     });
-    plans.describe(number, (system, event), own.collect());
+    plans.describe(number, (system.unwrap_or_default(), event), own.collect());
 }
 
 /// A thread as a switch names it.
@@ -165,6 +194,8 @@ struct Thread {
 #[derive(Default)]
 pub(super) struct CpuState {
     running: Option<Thread>,
+    /// Records were lost since the last one.
+    pub(super) after_loss: bool,
 }
 
 /// A record of an event.
@@ -180,17 +211,14 @@ pub(super) struct Made {
 impl CpuState {
     /// Hands over all events of a bundle as records, with their times. `function` gives the address of a named function.
     /// Returns the number of events that no verdict uses.
-    pub(super) fn records(
+    pub(super) fn records<E>(
         &mut self,
         read: &Bundle<'_>,
         plans: &mut Plans,
         function: &mut dyn FnMut(u64) -> u64,
-        take: &mut dyn FnMut(u64, Made),
-    ) -> u64 {
+        take: &mut dyn FnMut(u64, Made) -> Result<(), E>,
+    ) -> Result<u64, E> {
         let mut unread = 0;
-        if read.lost {
-            self.running = None;
-        }
         for (time, entry) in &read.entries {
             let mut made = Made::default();
             let is_made = match *entry {
@@ -199,11 +227,11 @@ impl CpuState {
                 Entry::Waking(at) => self.waking(read, at, plans, &mut made),
             };
             match is_made {
-                Some(()) => take(*time, made),
+                Some(()) => take(*time, made)?,
                 None => unread += 1,
             }
         }
-        unread
+        Ok(unread)
     }
 
     /// Makes a record of an event; `None` if it is not used.
@@ -231,7 +259,8 @@ impl CpuState {
             ftrace::GENERIC => {
                 let name = std::str::from_utf8(bytes(own, generic::EVENT)?).ok()?;
                 plans.generic(name, || {
-                    let all = all(own, generic::FIELD).filter_map(|field| {
+                    let all = all(own, generic::FIELD).take(MOST_FIELDS);
+                    let all = all.filter_map(|field| {
                         let name = std::str::from_utf8(bytes(field, generic::NAME)?).ok()?;
                         let is_text = bytes(field, generic::TEXT).is_some();
                         let form = if is_text { Form::Text } else { Form::Signed8 };
@@ -253,7 +282,7 @@ impl CpuState {
                     let number = int(field, generic::INT).or_else(|| int(field, generic::UINT));
                     let value = text.or(number.map(Value::Int));
                     if let (Ok(name), Some(value)) = (std::str::from_utf8(name), value) {
-                        plan.put_named(record, name, value);
+                        plan.put_named(record, (name, value), function);
                     }
                 }
             }
@@ -276,6 +305,12 @@ impl CpuState {
             });
         }
         Some(())
+    }
+
+    /// Records of the CPU are missing here: the running thread is unknown.
+    pub(super) fn lose(&mut self) {
+        self.after_loss = true;
+        self.running = None;
     }
 
     fn tid(&self) -> Option<i32> {
@@ -301,9 +336,14 @@ impl CpuState {
         let plan = plans.of_message(ftrace::SCHED_SWITCH)?;
         let plan = plans.get(plan);
         let prev = self.running.replace(next.clone())?;
+        // An event states the running thread's id only.
+        let named = [(&prev, [1, 2, 3]), (&next, [5, 6, 7])];
+        let [(Some(_), _), (Some(_), _)] = named.map(|(of, at)| (of.named.as_ref(), at)) else {
+            return None;
+        };
         plan.begin(record);
         let mut put = |number, value| plan.put(record, number, value, &mut |_| 0);
-        for (thread, [comm, tid, prio]) in [(&prev, [1, 2, 3]), (&next, [5, 6, 7])] {
+        for (thread, [comm, tid, prio]) in named {
             put(tid, Value::Int(thread.tid as u64));
             if let Some((name, own)) = &thread.named {
                 put(comm, Value::Bytes(name));
@@ -315,7 +355,7 @@ impl CpuState {
         Some(())
     }
 
-    /// Makes a record of a compact wake-up; `None` if nobody knows who ran.
+    /// Makes a record of a compact wake-up; `None` if the running thread is unknown.
     fn waking(
         &mut self,
         read: &Bundle<'_>,

@@ -3,6 +3,10 @@
 use crate::page_store::PagesError;
 use std::io;
 
+/// What a trace that can be imported is recorded with.
+pub const HOW_TO_RECORD: &str = "a data source linux.ftrace with symbolize_ksyms and ftrace_events 'sched/*', 'irq/*', \
+    'irq_vectors/*', 'timer/*', 'workqueue/*', 'task/*'";
+
 /// A trace from which nothing can be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfettoError {
@@ -11,13 +15,12 @@ pub enum PerfettoError {
     #[error("the file of pages cannot be written: {0}")]
     Pages(io::Error),
     #[error(
-        "this is a trace of Perfetto without kernel events that jitterscope knows; record some: a data source \
-         linux.ftrace with ftrace_events 'sched/*', 'irq/*', 'timer/*', 'workqueue/*', 'task/*', 'irq_vectors/*'"
+        "this is a trace of Perfetto without kernel events that jitterscope knows; record some: {HOW_TO_RECORD}"
     )]
     NoEvents,
     #[error(
-        "this is a trace of Perfetto whose kernel events have the clock number {clock}, of which nothing is known; \
-         record on a kernel with the trace clock boot"
+        "this is a trace of Perfetto whose kernel events use clock {clock}, which jitterscope does not know; record with \
+         the kernel's trace clock boot"
     )]
     Clock { clock: u64 },
     #[error("this is a trace of Perfetto with more losses than records could have: it is damaged")]

@@ -9,7 +9,7 @@ use crate::tracefs::{is_recorded, system_of};
 use std::collections::HashMap;
 
 /// An event has at most so many fields, and a trace so many kinds of events that it describes itself.
-const MOST_FIELDS: usize = 64;
+pub(super) const MOST_FIELDS: usize = 64;
 const MOST_EVENTS: usize = 1 << 12;
 /// The length of a thread's name in a record.
 const COMM: usize = 16;
@@ -50,6 +50,14 @@ const fn known(
 use Form::{Comm, Function, Signed4, Signed8, Text, Unsigned4, Unsigned8};
 
 const TASK: [(u32, &str, Form); 3] = [(1, "comm", Comm), (2, "pid", Signed4), (3, "prio", Signed4)];
+
+/// Perfetto writes a number of its own for every pointer, and begins anew each time that it reads the kernel's buffers.
+/// Those of functions have names. Those of other objects tell nothing: a start and its end, or a work item and who queued
+/// it, may have different ones.
+const FUNCTIONS: [&str; 6] = [
+    "function", "func", "handler", "callsite", "callback", "caller",
+];
+const OBJECTS: [&str; 4] = ["work", "timer", "hrtimer", "csd"];
 
 const KNOWN: [Known; 22] = [
     known(
@@ -150,18 +158,17 @@ const KNOWN: [Known; 22] = [
     known(
         ("workqueue", "workqueue_execute_start"),
         ftrace::WORKQUEUE_EXECUTE_START,
-        &[(1, "work", Unsigned8), (2, "function", Function)],
+        &[(2, "function", Function)],
     ),
     known(
         ("workqueue", "workqueue_execute_end"),
         ftrace::WORKQUEUE_EXECUTE_END,
-        &[(1, "work", Unsigned8), (2, "function", Function)],
+        &[(2, "function", Function)],
     ),
     known(
         ("workqueue", "workqueue_queue_work"),
         ftrace::WORKQUEUE_QUEUE_WORK,
         &[
-            (1, "work", Unsigned8),
             (2, "function", Function),
             (4, "req_cpu", Signed4),
             (5, "cpu", Signed4),
@@ -171,26 +178,22 @@ const KNOWN: [Known; 22] = [
     known(
         ("timer", "timer_expire_entry"),
         ftrace::TIMER_EXPIRE_ENTRY,
-        &[(1, "timer", Unsigned8), (3, "function", Function)],
+        &[(3, "function", Function)],
     ),
     known(
         ("timer", "timer_expire_exit"),
         ftrace::TIMER_EXPIRE_EXIT,
-        &[(1, "timer", Unsigned8)],
+        &[],
     ),
     known(
         ("timer", "hrtimer_expire_entry"),
         ftrace::HRTIMER_EXPIRE_ENTRY,
-        &[
-            (1, "hrtimer", Unsigned8),
-            (2, "now", Signed8),
-            (3, "function", Function),
-        ],
+        &[(2, "now", Signed8), (3, "function", Function)],
     ),
     known(
         ("timer", "hrtimer_expire_exit"),
         ftrace::HRTIMER_EXPIRE_EXIT,
-        &[(1, "hrtimer", Unsigned8)],
+        &[],
     ),
     known(
         ("power", "cpu_frequency"),
@@ -343,9 +346,13 @@ impl Plan {
         };
         let mut lines = String::new();
         for (number, name, form) in fields.into_iter().take(MOST_FIELDS) {
-            if !own_record::is_name(&name) {
+            if !own_record::is_name(&name) || OBJECTS.contains(&&*name) {
                 continue;
             }
+            let form = match FUNCTIONS.contains(&&*name) {
+                true => Form::Function,
+                false => form,
+            };
             let bytes = form.bytes();
             let at = plan.length.next_multiple_of(form.alignment());
             lines.push_str(&match form {
@@ -393,10 +400,14 @@ impl Plan {
     }
 
     /// Puts a named field into a record.
-    pub(super) fn put_named(&self, record: &mut Vec<u8>, name: &str, value: Value<'_>) {
+    pub(super) fn put_named(
+        &self,
+        record: &mut Vec<u8>,
+        (name, value): (&str, Value<'_>),
+        function: &mut dyn FnMut(u64) -> u64,
+    ) {
         if let Some(field) = self.fields.iter().find(|field| field.name == name) {
-            // A generic event states addresses as they are.
-            field.put(record, value, &mut |address| address);
+            field.put(record, value, function);
         }
     }
 }

@@ -16,7 +16,7 @@ pub mod numbers;
 mod packets;
 mod wire;
 
-pub use error::PerfettoError;
+pub use error::{HOW_TO_RECORD, PerfettoError};
 pub use events::IPI_VECTORS;
 pub use packets::is_perfetto;
 
@@ -31,14 +31,16 @@ use events::Plans;
 use jitterscope_model::{Comm, CpuId, Imported, KernelAddr};
 use numbers::{clock, packet, stats, system, tree};
 use packets::Packets;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use wire::{all, bytes, int};
 
-/// Names of functions and threads that are kept, and sequences of packets.
+/// Names of functions and threads that are kept, and buffers of CPUs.
 const MOST_NAMES: usize = 1 << 18;
-const MOST_SEQUENCES: usize = 1 << 16;
+const MOST_BUFFERS: usize = 1 << 16;
+/// The program whose traces name all functions at the end.
+const OURS: &str = "jitterscope";
 /// The longest text that a trace states of its machine, bytes.
 const LONGEST: usize = 256;
 /// Addresses for functions that have only a number.
@@ -52,7 +54,7 @@ pub struct Perfetto {
     pub dat: TraceDat,
     /// Whether it ends within a packet, or is damaged.
     pub cut: bool,
-    /// Records that are later in the file than they may be; each has the time of the one before it.
+    /// Records out of order; each has the time of the one before it.
     pub disordered: u64,
     /// Events that no verdict uses.
     pub unread: u64,
@@ -67,7 +69,7 @@ pub fn open(file: &dyn ReadAt, pages: File, stop: &AtomicBool) -> Result<Perfett
         PageLayout::parse(HEADER_PAGE).map_err(|_: LayoutError| PerfettoError::NoEvents)?;
     let mut packets = Packets::new(file, stop)?;
     let mut trace = Trace {
-        store: PageStore::new(pages, layout, file.length()?.saturating_mul(LARGER)),
+        store: PageStore::new(pages, layout, 0),
         sorted: Sorted::new(),
         flags: HashMap::new(),
         plans: Plans::default(),
@@ -99,7 +101,7 @@ struct Trace {
     /// The number of the clock of kernel events.
     clock: Option<u64>,
     about: About,
-    /// Records that were lost, as far as bundles say it: each loss counts as one.
+    /// Losses that bundles report; each counts as one record.
     lost: u64,
     unread: u64,
     damaged: bool,
@@ -149,6 +151,8 @@ struct About {
 
 impl Trace {
     fn packet(&mut self, whole: &[u8]) -> Result<(), PerfettoError> {
+        self.store
+            .expect((whole.len() as u64).saturating_mul(LARGER));
         // Another machine's events have another machine's clock.
         if int(whole, packet::MACHINE).is_some_and(|machine| machine != 0) {
             let bundles = all(whole, packet::FTRACE_EVENTS);
@@ -157,57 +161,45 @@ impl Trace {
                 .count() as u64;
             return Ok(());
         }
+        self.about.packet(whole);
+        let service = self.about.service.as_deref();
+        self.functions.may_follow = service.is_some_and(|service| service.starts_with(OURS));
         let sequence = int(whole, packet::SEQUENCE).unwrap_or(0);
         let flags = int(whole, packet::SEQUENCE_FLAGS).unwrap_or(0);
         let cleared = flags & u64::from(packet::CLEARED) != 0
             || int(whole, packet::STATE_CLEARED).is_some_and(|cleared| cleared != 0);
         let dropped = int(whole, packet::DROPPED_BEFORE).is_some_and(|dropped| dropped != 0);
-        if cleared {
+        if cleared || dropped {
             self.functions.clear(sequence);
+        }
+        if dropped {
+            // Those that were dropped may have been of any CPU. The first packet of a sequence says so, too.
+            let known = self.cpus.iter_mut().filter(|((of, _), _)| *of == sequence);
+            known.for_each(|(_, state)| state.lose());
         }
         for (number, name) in packets::kernel_symbols(whole) {
             self.functions.name((sequence, number), name);
         }
         for found in all(whole, packet::FTRACE_EVENTS) {
-            self.bundle(found, sequence, dropped)?;
+            self.bundle(found, sequence)?;
         }
         for found in all(whole, packet::PROCESS_TREE) {
             self.threads(found);
         }
-        self.about.packet(whole);
         Ok(())
     }
 
-    fn bundle(
-        &mut self,
-        message: &[u8],
-        sequence: u64,
-        dropped: bool,
-    ) -> Result<(), PerfettoError> {
-        let mut read = Bundle::read(message, &mut self.plans);
+    fn bundle(&mut self, message: &[u8], sequence: u64) -> Result<(), PerfettoError> {
+        let read = Bundle::read(message, &mut self.plans);
         self.damaged |= read.damaged;
-        if read.cpu >= MOST_CPUS {
-            self.store.unplaced += 1;
+        let place = (sequence, read.cpu);
+        let is_one_more = self.cpus.len() >= MOST_BUFFERS && !self.cpus.contains_key(&place);
+        let clock = *self.clock.get_or_insert(read.clock);
+        if read.cpu >= MOST_CPUS || is_one_more || clock != read.clock {
+            self.store.unplaced += read.events();
             return Ok(());
-        }
-        if self.clock.is_none() {
-            self.clock = Some(read.clock);
         }
         let cpu = CpuId(read.cpu);
-        let place = (sequence, read.cpu);
-        if self.cpus.len() >= MOST_SEQUENCES && !self.cpus.contains_key(&place) {
-            self.store.unplaced += 1;
-            return Ok(());
-        }
-        // The first packet of a sequence says that others were dropped, too.
-        read.lost |= dropped && self.cpus.contains_key(&place);
-        let Some(begin) = read.begin() else {
-            return Ok(());
-        };
-        if read.lost {
-            self.sorted.put(begin, cpu, What::Lost, 0);
-            self.lost += 1;
-        }
         let Trace {
             store,
             sorted,
@@ -218,12 +210,25 @@ impl Trace {
             ..
         } = self;
         let state = cpus.entry(place).or_default();
+        if read.lost {
+            state.lose();
+        }
+        if let Some(begin) = read.begin()
+            && std::mem::take(&mut state.after_loss)
+        {
+            sorted.put(begin, cpu, What::Lost, 0);
+            self.lost += 1;
+        }
         let mut function = |number| functions.address((sequence, number));
         self.unread += state.records(&read, plans, &mut function, &mut |time, made| {
             let length = made.bytes.len();
             sorted.put(time, cpu, What::Record(made), length);
-        });
-        sorted.relieve(&mut |time, cpu, what| take(store, flags, (time, cpu, what)))
+            sorted.relieve(&mut |time, cpu, what| take(store, flags, (time, cpu, what)))
+        })?;
+        if read.skipped {
+            state.lose();
+        }
+        Ok(())
     }
 
     fn threads(&mut self, found: &[u8]) {
@@ -282,27 +287,20 @@ impl Trace {
 /// Kernel functions: a sequence of packets gives each name a number, until it begins anew.
 #[derive(Default)]
 struct Functions {
-    /// How often each sequence began anew.
-    cleared: HashMap<u64, u32>,
-    /// The addresses of numbers; each number has one before its name is known.
-    addresses: HashMap<(u64, u32, u64), KernelAddr>,
+    /// The addresses of each sequence's numbers.
+    addresses: HashMap<u64, HashMap<u64, KernelAddr>>,
     names: BTreeMap<KernelAddr, String>,
     /// The address of each name: a name has one in all sequences.
     of_names: HashMap<Vec<u8>, KernelAddr>,
-    unnamed: HashSet<KernelAddr>,
+    /// Whether names may follow the events. Without names in time, a number tells nothing: Perfetto begins anew without
+    /// saying so if it has no names.
+    may_follow: bool,
     next: u64,
 }
 
 impl Functions {
     fn clear(&mut self, sequence: u64) {
-        if self.cleared.len() < MOST_SEQUENCES || self.cleared.contains_key(&sequence) {
-            *self.cleared.entry(sequence).or_default() += 1;
-        }
-    }
-
-    fn key(&self, (sequence, number): (u64, u64)) -> (u64, u32, u64) {
-        let cleared = self.cleared.get(&sequence).copied().unwrap_or(0);
-        (sequence, cleared, number)
+        self.addresses.remove(&sequence);
     }
 
     fn fresh(&mut self) -> KernelAddr {
@@ -310,51 +308,60 @@ impl Functions {
         KernelAddr(FIRST_FUNCTION + self.next * 16)
     }
 
-    /// The address of a number; zero for no function.
-    fn address(&mut self, place: (u64, u64)) -> u64 {
-        if place.1 == 0 {
-            return 0;
+    /// Notes the address of a number, unless there are too many.
+    fn keep(&mut self, (sequence, number): (u64, u64), address: KernelAddr) -> bool {
+        let sequences = self.addresses.len();
+        let Some(of) = (match self.addresses.contains_key(&sequence) || sequences < MOST_BUFFERS {
+            true => Some(self.addresses.entry(sequence).or_default()),
+            false => None,
+        }) else {
+            return false;
+        };
+        let has_room = of.len() < MOST_NAMES;
+        if has_room {
+            of.insert(number, address);
         }
-        let key = self.key(place);
-        if let Some(known) = self.addresses.get(&key) {
+        has_room
+    }
+
+    fn known(&self, (sequence, number): (u64, u64)) -> Option<KernelAddr> {
+        self.addresses.get(&sequence)?.get(&number).copied()
+    }
+
+    /// The address of a number; zero if the function is unknown.
+    fn address(&mut self, place: (u64, u64)) -> u64 {
+        if let Some(known) = self.known(place) {
             return known.0;
         }
-        if self.addresses.len() >= MOST_NAMES {
+        if place.1 == 0 || !self.may_follow {
             return 0;
         }
         let address = self.fresh();
-        self.addresses.insert(key, address);
-        self.unnamed.insert(address);
-        address.0
+        match self.keep(place, address) {
+            true => address.0,
+            false => 0,
+        }
     }
 
     /// Names a number.
     fn name(&mut self, place: (u64, u64), name: &[u8]) {
         let name = &name[..name.len().min(LONGEST)];
-        let key = self.key(place);
-        if let Some(known) = self.addresses.get(&key) {
-            // Events with this number came before its name.
-            if self.unnamed.remove(known) {
-                let text = crate::tracedat::text_of(name);
-                self.names.insert(*known, text);
-                self.of_names.entry(name.to_vec()).or_insert(*known);
-            }
+        let text = || crate::tracedat::text_of(name);
+        if self.may_follow
+            && let Some(known) = self.known(place)
+        {
+            self.names.entry(known).or_insert_with(text);
             return;
         }
-        if self.addresses.len() >= MOST_NAMES {
+        let known = self.of_names.get(name).copied();
+        if known.is_none() && self.of_names.len() >= MOST_NAMES {
             return;
         }
-        let address = match self.of_names.get(name) {
-            Some(known) => *known,
-            None => {
-                let address = self.fresh();
-                self.of_names.insert(name.to_vec(), address);
-                let text = crate::tracedat::text_of(name);
-                self.names.insert(address, text);
-                address
-            }
-        };
-        self.addresses.insert(key, address);
+        let address = known.unwrap_or_else(|| self.fresh());
+        if self.keep(place, address) && known.is_none() {
+            self.of_names.insert(name.to_vec(), address);
+            self.names.insert(address, text());
+        }
     }
 
     fn symbols(&self) -> Result<Symbols, SymbolsError> {

@@ -68,6 +68,7 @@ pub mod bundle {
     pub const LOST_EVENTS: u32 = 3;
     pub const COMPACT: u32 = 4;
     pub const CLOCK: u32 = 5;
+    pub const ERROR: u32 = 8;
     pub const DESCRIPTORS: u32 = 11;
 }
 

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The longest packet, compressed or expanded, bytes: Perfetto's own have less than one megabyte.
-const LONGEST: usize = 64 << 20;
+const LONGEST: usize = 16 << 20;
 /// What is read at once, bytes.
 const AT_ONCE: usize = 1 << 20;
 /// The largest window of a zstd frame, bytes.
@@ -96,7 +96,7 @@ impl<'f> Packets<'f> {
         Ok(())
     }
 
-    /// Hands over every packet; `take` says whether it could read it.
+    /// Hands over every packet.
     pub(super) fn all(
         &mut self,
         take: &mut dyn FnMut(&[u8]) -> Result<(), PerfettoError>,
@@ -134,24 +134,30 @@ impl<'f> Packets<'f> {
                     }
                     None => self.cut = true,
                 },
-                _ => take(whole)?,
+                _ => {
+                    self.cut |= own.is_damaged();
+                    take(whole)?;
+                }
             }
             self.at += head + size;
         }
     }
 }
 
-/// Hands over the packets of an expanded packet. Returns whether it is damaged.
+/// Hands over the packets of an expanded packet. Returns whether one is damaged.
 fn each(
     inner: &mut Fields<'_>,
     take: &mut dyn FnMut(&[u8]) -> Result<(), PerfettoError>,
 ) -> Result<bool, PerfettoError> {
+    let mut damaged = false;
     for (field, value) in inner.by_ref() {
         if let (packet::TRACE_PACKET, Value::Bytes(own)) = (field, value) {
+            let mut all = fields(own);
+            damaged |= all.by_ref().count() == 0 || all.is_damaged();
             take(own)?;
         }
     }
-    Ok(inner.is_damaged())
+    Ok(damaged || inner.is_damaged())
 }
 
 /// Expands a compressed packet; `None` if it is damaged or becomes too long.

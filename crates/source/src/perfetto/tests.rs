@@ -266,7 +266,59 @@ fn compact_switches_name_the_thread_before_by_the_switch_before() {
 }
 
 #[test]
-fn after_a_loss_nobody_knows_who_ran() {
+fn dropped_packets_may_have_been_of_any_cpu() {
+    let bytes = trace(&[
+        &|packet| of_cpu(packet, 0, |of| switch(of, 900, [0, 5])),
+        &|packet| of_cpu(packet, 1, |of| switch(of, 900, [0, 6])),
+        &|packet| packet.uint(packet::DROPPED_BEFORE, true),
+        // What was lost before a bundle without events is missing before the next one.
+        &|packet| of_cpu(packet, 0, |of| of.uint(bundle::LOST_EVENTS, true)),
+        &|packet| of_cpu(packet, 1, compact_lists),
+        &|packet| of_cpu(packet, 0, |of| switch(of, 990, [5, 0])),
+    ]);
+    let read = read(&bytes).unwrap();
+    // The first switch of the lists does not leave thread 6.
+    assert_eq!((records(&read).len(), read.unread), (3 + 3, 1));
+    assert_eq!(read.dat.options.overrun, 2);
+}
+
+#[test]
+fn a_bundle_of_too_many_events_is_cut() {
+    let zeros = vec![0; 1 << 20];
+    let bytes = trace(&[&|packet| {
+        of_cpu(packet, 0, |of| {
+            switch(of, 900, [0, 5]);
+            of.message(bundle::COMPACT, |m| {
+                for field in [
+                    compact::SWITCH_TIME,
+                    compact::SWITCH_PREV_STATE,
+                    compact::SWITCH_NEXT_PID,
+                    compact::SWITCH_NEXT_PRIO,
+                    compact::SWITCH_NEXT_COMM,
+                ] {
+                    m.raw(field, &zeros);
+                }
+            });
+        });
+    }]);
+    let read = read(&bytes).unwrap();
+    assert!(records(&read).len() <= 1 << 18);
+    // Lists of different lengths have no more events than the shortest.
+    let uneven = trace(&[&|packet| {
+        of_cpu(packet, 0, |of| {
+            switch(of, 900, [0, 5]);
+            of.message(bundle::COMPACT, |m| {
+                packed(m, compact::SWITCH_TIME, &[1000, 50]);
+                packed(m, compact::SWITCH_NEXT_PID, &[21]);
+            });
+        });
+    }]);
+    let read = self::read(&uneven).unwrap();
+    assert_eq!((records(&read).len(), read.cut), (1, true));
+}
+
+#[test]
+fn after_a_loss_the_running_thread_is_unknown() {
     let bytes = trace(&[
         &|packet| of_cpu(packet, 0, |of| switch(of, 900, [0, 5])),
         &|packet| {
@@ -315,6 +367,13 @@ fn events_that_the_trace_describes_are_read() {
             event(of, 30, 4, ftrace::GENERIC, |m| {
                 m.text(generic::EVENT, "kvm_exit")
             });
+            of.message(bundle::DESCRIPTORS, |d| {
+                d.uint(descriptor::FIELD, 70_001_u32);
+                d.message(descriptor::MESSAGE, |m| {
+                    m.text(descriptor::NAME, "irq_work_entry")
+                });
+            });
+            event(of, 40, 4, 70_001, |_| {});
         });
     }]);
     let read = read(&bytes).unwrap();
@@ -324,12 +383,17 @@ fn events_that_the_trace_describes_are_read() {
         matches!(&events[0].kind, EventKind::VectorEntry { vector } if **vector == *"reschedule")
     );
     assert!(matches!(&events[1].kind, EventKind::TlbFlush { .. }));
+    assert!(
+        matches!(&events[2].kind, EventKind::VectorEntry { vector } if **vector == *"irq_work")
+    );
 }
 
 #[test]
 fn numbers_of_functions_begin_anew_with_their_sequence() {
     let work = |of: &mut Message, ns, number: u32| {
         event(of, ns, 9, ftrace::WORKQUEUE_EXECUTE_START, |m| {
+            // A number that is used again for other work.
+            m.uint(1, 4_u32);
             m.uint(2, number);
         });
     };
@@ -362,7 +426,7 @@ fn numbers_of_functions_begin_anew_with_their_sequence() {
     let read = read(&bytes).unwrap();
     let symbols = read.dat.functions.as_ref().unwrap();
     let functions = records(&read).into_iter().map(|event| match event.kind {
-        EventKind::WorkStart { function, .. } => function,
+        EventKind::WorkStart { work: 0, function } => function,
         other => panic!("{other:?}"),
     });
     let functions: Vec<KernelAddr> = functions.collect();

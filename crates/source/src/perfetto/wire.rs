@@ -115,14 +115,17 @@ pub(super) fn all(message: &[u8], field: u32) -> impl Iterator<Item = &[u8]> {
     own.filter_map(|(_, value)| value.bytes())
 }
 
-/// All numbers of a field that is packed or not.
-pub(super) fn ints(message: &[u8], field: u32) -> Vec<u64> {
+/// The first `most` numbers of a field that is packed or not.
+pub(super) fn ints(message: &[u8], field: u32, most: usize) -> Vec<u64> {
     let mut numbers = Vec::new();
     for (_, value) in fields(message).filter(|(of, _)| *of == field) {
         match value {
-            Value::Int(number) => numbers.push(number),
+            Value::Int(number) if numbers.len() < most => numbers.push(number),
+            Value::Int(_) => {}
             Value::Bytes(mut packed) => {
-                while let Some(number) = varint(&mut packed) {
+                while numbers.len() < most
+                    && let Some(number) = varint(&mut packed)
+                {
                     numbers.push(number);
                 }
             }
@@ -149,7 +152,8 @@ mod tests {
         assert_eq!(int(bytes_of, 1), Some(300));
         assert_eq!(int(bytes_of, 2).map(|word| word as i64), Some(-2));
         assert_eq!(bytes(bytes_of, 3), Some(&b"text"[..]));
-        assert_eq!(ints(bytes_of, 4), [1, 150, 7]);
+        assert_eq!(ints(bytes_of, 4, 9), [1, 150, 7]);
+        assert_eq!(ints(bytes_of, 4, 2), [1, 150]);
         assert_eq!(int(bytes_of, 5), Some(u64::MAX));
         assert_eq!((int(bytes_of, 3), bytes(bytes_of, 1)), (None, None));
     }

@@ -272,6 +272,10 @@ fn system_info(stream: &mut Stream, manifest: &RunManifest) -> Result<(), Export
                 names.text(system::RELEASE, &host.kernel_release);
                 names.text(system::MACHINE, &host.arch);
             });
+            info.text(
+                system::SERVICE,
+                &format!("jitterscope {}", manifest.tool_version),
+            );
         });
     })
 }
