@@ -354,6 +354,7 @@ fn a_work_item_is_known_with_its_queue() {
         queued(10, 7, 1, "events"),
         queued(30, 8, 1, "mm"),
         queued(20, 9, 2, "x"),
+        queued(21, 9, 0, "another tool's trace does not state the item"),
     ]);
     let queuer = |work, time| {
         let (who, queue) = (
@@ -369,6 +370,7 @@ fn a_work_item_is_known_with_its_queue() {
     assert_eq!(queuer(1, 29), (Some(7), Some("events".into())));
     assert_eq!(queuer(1, 30), (Some(8), Some("mm".into())));
     assert_eq!(queuer(2, 30), (Some(9), Some("x".into())));
+    assert_eq!(queuer(0, 30), (None, None));
 }
 
 #[test]

@@ -69,8 +69,8 @@ impl PageStore {
         }
     }
 
-    /// More records will come, so many bytes in their own file.
-    pub(crate) fn expect(&mut self, records: u64) {
+    /// Accepts more records, so many bytes in their own file.
+    pub(crate) fn make_room(&mut self, records: u64) {
         let more = records.saturating_mul(PAGES_OF_RECORDS);
         self.most = self.most.saturating_add(more);
     }

@@ -133,7 +133,7 @@ pub struct WorseHost {
     pub share: f64,
     /// The median of the same ratio over its twins.
     pub twins_share: f64,
-    /// How many twins have that median.
+    /// The number of its twins.
     pub twin_hosts: u64,
     /// What takes more time than on its twins, the largest difference first.
     pub causes: Vec<Cause>,

@@ -173,7 +173,7 @@ impl Facts {
             warnings.push(Warning::ImportLocalClock);
         }
         warnings.extend(results.warnings);
-        let unread_records = source.unread().saturating_add(opened.without_bytes);
+        let unread_records = source.unread().saturating_add(opened.unread);
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),

@@ -74,7 +74,7 @@ impl Folder {
         Ok(Opened {
             cut: read.cut,
             moved: read.disordered,
-            without_bytes: read.unread,
+            unread: read.unread,
             ..opened
         })
     }

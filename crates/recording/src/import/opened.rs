@@ -60,8 +60,8 @@ pub(super) struct Opened {
     pub(super) cut: CpuSet,
     /// Records that have the time of the one before, because they are out of order.
     pub(super) moved: u64,
-    /// Samples without the bytes of an event.
-    pub(super) without_bytes: u64,
+    /// Events that no verdict uses and that have no record.
+    pub(super) unread: u64,
 }
 
 /// A file before anything of it is read.
@@ -136,7 +136,7 @@ impl Foreign {
         let opened = Opened::of_dat(read.dat, self.name, self.changed_ns, settings)?;
         Ok(Opened {
             moved: read.disordered,
-            without_bytes: read.without_bytes,
+            unread: read.without_bytes,
             ..opened.cut(read.cut)
         })
     }
@@ -161,7 +161,7 @@ impl Foreign {
         let opened = Opened::of_dat(read.dat, self.name, self.changed_ns, settings)?;
         Ok(Opened {
             moved: read.disordered,
-            without_bytes: read.unread,
+            unread: read.unread,
             ..opened.cut(read.cut)
         })
     }
@@ -243,7 +243,7 @@ impl Opened {
             changed_ns,
             cut: CpuSet::new(),
             moved: 0,
-            without_bytes: 0,
+            unread: 0,
         })
     }
 

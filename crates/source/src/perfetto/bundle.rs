@@ -28,6 +28,7 @@ pub(super) struct Bundle<'a> {
     entries: Vec<(u64, Entry<'a>)>,
     switches: Lists<'a, 4>,
     wakings: Lists<'a, 5>,
+    has_lists: bool,
     /// A part of it cannot be read.
     pub(super) damaged: bool,
     /// Perfetto skipped what followed in the kernel's buffer.
@@ -76,6 +77,7 @@ impl<'a> Bundle<'a> {
             entries: Vec::new(),
             switches: Lists::EMPTY,
             wakings: Lists::EMPTY,
+            has_lists: false,
             damaged: false,
             skipped: false,
         };
@@ -108,6 +110,11 @@ impl<'a> Bundle<'a> {
     }
 
     fn compact(&mut self, message: &'a [u8]) {
+        // Their entries are places in the lists.
+        if std::mem::replace(&mut self.has_lists, true) {
+            self.damaged = true;
+            return;
+        }
         let texts: Vec<&[u8]> = all(message, compact::TEXTS).take(MOST_EVENTS).collect();
         let of = |field| ints(message, field, MOST_EVENTS);
         self.switches = Lists {

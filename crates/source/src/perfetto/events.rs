@@ -238,7 +238,7 @@ pub(super) struct Plan {
 pub(super) struct Plans {
     plans: Vec<Plan>,
     by_message: HashMap<u32, Option<usize>>,
-    by_event: HashMap<(String, String), Option<usize>>,
+    by_event: HashMap<(String, String), usize>,
     pub(super) formats: Vec<FormatText>,
 }
 
@@ -314,7 +314,7 @@ impl Plans {
     ) -> Option<usize> {
         let key = (system.to_owned(), event.to_owned());
         if let Some(known) = self.by_event.get(&key) {
-            return *known;
+            return Some(*known);
         }
         if self.by_event.len() >= MOST_EVENTS || !own_record::is_name(event) {
             return None;
@@ -324,9 +324,9 @@ impl Plans {
         self.formats
             .push(own_record::format(id, (system, event), &lines));
         self.plans.push(plan);
-        let number = Some(self.plans.len() - 1);
+        let number = self.plans.len() - 1;
         self.by_event.insert(key, number);
-        number
+        Some(number)
     }
 }
 

@@ -45,6 +45,7 @@ const OURS: &str = "jitterscope";
 const LONGEST: usize = 256;
 /// Addresses for functions that have only a number.
 const FIRST_FUNCTION: u64 = 0xffff_ffff_8000_0000;
+const MOST_FUNCTIONS: u64 = 1 << 24;
 /// A compact event has a few bytes; its record has up to seventy.
 const LARGER: u64 = 16;
 
@@ -151,8 +152,8 @@ struct About {
 
 impl Trace {
     fn packet(&mut self, whole: &[u8]) -> Result<(), PerfettoError> {
-        self.store
-            .expect((whole.len() as u64).saturating_mul(LARGER));
+        let records = (whole.len() as u64).saturating_mul(LARGER);
+        self.store.make_room(records);
         // Another machine's events have another machine's clock.
         if int(whole, packet::MACHINE).is_some_and(|machine| machine != 0) {
             let bundles = all(whole, packet::FTRACE_EVENTS);
@@ -287,8 +288,9 @@ impl Trace {
 /// Kernel functions: a sequence of packets gives each name a number, until it begins anew.
 #[derive(Default)]
 struct Functions {
-    /// The addresses of each sequence's numbers.
+    /// The addresses of each sequence's numbers, and how many there are.
     addresses: HashMap<u64, HashMap<u64, KernelAddr>>,
+    kept: usize,
     names: BTreeMap<KernelAddr, String>,
     /// The address of each name: a name has one in all sequences.
     of_names: HashMap<Vec<u8>, KernelAddr>,
@@ -300,28 +302,21 @@ struct Functions {
 
 impl Functions {
     fn clear(&mut self, sequence: u64) {
-        self.addresses.remove(&sequence);
+        let cleared = self.addresses.remove(&sequence);
+        self.kept -= cleared.map_or(0, |of| of.len());
     }
 
-    fn fresh(&mut self) -> KernelAddr {
-        self.next += 1;
-        KernelAddr(FIRST_FUNCTION + self.next * 16)
+    fn fresh(&mut self) -> Option<KernelAddr> {
+        self.next = (self.next + 1).min(MOST_FUNCTIONS);
+        (self.next < MOST_FUNCTIONS).then(|| KernelAddr(FIRST_FUNCTION + self.next * 16))
     }
 
     /// Notes the address of a number, unless there are too many.
-    fn keep(&mut self, (sequence, number): (u64, u64), address: KernelAddr) -> bool {
-        let sequences = self.addresses.len();
-        let Some(of) = (match self.addresses.contains_key(&sequence) || sequences < MOST_BUFFERS {
-            true => Some(self.addresses.entry(sequence).or_default()),
-            false => None,
-        }) else {
-            return false;
-        };
-        let has_room = of.len() < MOST_NAMES;
-        if has_room {
-            of.insert(number, address);
-        }
-        has_room
+    fn keep(&mut self, (sequence, number): (u64, u64), address: KernelAddr) -> Option<()> {
+        (self.kept < MOST_NAMES).then_some(())?;
+        let of = self.addresses.entry(sequence).or_default();
+        self.kept += usize::from(of.insert(number, address).is_none());
+        Some(())
     }
 
     fn known(&self, (sequence, number): (u64, u64)) -> Option<KernelAddr> {
@@ -330,38 +325,34 @@ impl Functions {
 
     /// The address of a number; zero if the function is unknown.
     fn address(&mut self, place: (u64, u64)) -> u64 {
-        if let Some(known) = self.known(place) {
-            return known.0;
-        }
-        if place.1 == 0 || !self.may_follow {
-            return 0;
-        }
-        let address = self.fresh();
-        match self.keep(place, address) {
-            true => address.0,
-            false => 0,
-        }
+        let new = |own: &mut Functions| {
+            (own.may_follow && place.1 != 0).then_some(())?;
+            let address = own.fresh()?;
+            own.keep(place, address)?;
+            Some(address)
+        };
+        let address = self.known(place).or_else(|| new(self));
+        address.map_or(0, |address| address.0)
     }
 
     /// Names a number.
-    fn name(&mut self, place: (u64, u64), name: &[u8]) {
+    fn name(&mut self, place: (u64, u64), name: &[u8]) -> Option<()> {
         let name = &name[..name.len().min(LONGEST)];
-        let text = || crate::tracedat::text_of(name);
-        if self.may_follow
-            && let Some(known) = self.known(place)
-        {
-            self.names.entry(known).or_insert_with(text);
-            return;
+        let known = match self.may_follow {
+            true => self.known(place),
+            false => None,
+        };
+        let known = known.or_else(|| self.of_names.get(name).copied());
+        let address = match known {
+            Some(known) => known,
+            None => self.fresh()?,
+        };
+        self.keep(place, address)?;
+        if self.names.len() < MOST_NAMES && !self.names.contains_key(&address) {
+            self.names.insert(address, crate::tracedat::text_of(name));
+            self.of_names.entry(name.to_vec()).or_insert(address);
         }
-        let known = self.of_names.get(name).copied();
-        if known.is_none() && self.of_names.len() >= MOST_NAMES {
-            return;
-        }
-        let address = known.unwrap_or_else(|| self.fresh());
-        if self.keep(place, address) && known.is_none() {
-            self.of_names.insert(name.to_vec(), address);
-            self.names.insert(address, text());
-        }
+        Some(())
     }
 
     fn symbols(&self) -> Result<Symbols, SymbolsError> {

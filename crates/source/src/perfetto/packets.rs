@@ -153,7 +153,8 @@ fn each(
     for (field, value) in inner.by_ref() {
         if let (packet::TRACE_PACKET, Value::Bytes(own)) = (field, value) {
             let mut all = fields(own);
-            damaged |= all.by_ref().count() == 0 || all.is_damaged();
+            all.by_ref().for_each(drop);
+            damaged |= all.is_damaged();
             take(own)?;
         }
     }

@@ -303,6 +303,15 @@ fn a_bundle_of_too_many_events_is_cut() {
     }]);
     let read = read(&bytes).unwrap();
     assert!(records(&read).len() <= 1 << 18);
+    // Entries are places in the lists, so a bundle has them once.
+    let twice = trace(&[&|packet| {
+        of_cpu(packet, 0, |of| {
+            compact_lists(of);
+            compact_lists(of);
+        });
+    }]);
+    let read = self::read(&twice).unwrap();
+    assert_eq!((records(&read).len(), read.cut), (3, true));
     // Lists of different lengths have no more events than the shortest.
     let uneven = trace(&[&|packet| {
         of_cpu(packet, 0, |of| {
