@@ -363,6 +363,7 @@ fn run_facts(manifest: &RunManifest, path: String) -> RunHeader {
         killed: manifest.killed,
         moment: manifest.moment.clone(),
         imported: manifest.imported.clone(),
+        added: manifest.added.clone(),
         asked_events: manifest.asked.clone(),
         tool_version: manifest.tool_version.clone(),
         hostname: manifest.host.hostname.clone(),

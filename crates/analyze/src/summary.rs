@@ -5,9 +5,10 @@ use crate::culprit_row::CulpritRow;
 use crate::owners::OwnerRow;
 use crate::{FineNanos, PipelineSummary};
 use jitterscope_model::{
-    AnyVersion, AskedEventRecords, ClockCosts, ClockKind, CounterTotal, CpuId, CpuSet, CpusBecause,
-    Doubt, EventGrain, Imported, MachineState, Nanos, Part, PassiveCpu, RateSource, SavedMoment,
-    SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId, ThreadAccount, Warning,
+    AddedRecords, AnyVersion, AskedEventRecords, ClockCosts, ClockKind, CounterTotal, CpuId,
+    CpuSet, CpusBecause, Doubt, EventGrain, Imported, MachineState, Nanos, Part, PassiveCpu,
+    RateSource, SavedMoment, SourceLoss, SourceProblem, SourceReport, SourceStatus, StallId,
+    ThreadAccount, Warning,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,9 @@ pub struct RunHeader {
     /// The file that the records come from, if another tool recorded them; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+    /// Another tool's records, if the run's own stalls are attributed by them; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddedRecords>,
     /// Events that the user asked for, with the number of their records; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked_events: Vec<AskedEventRecords>,

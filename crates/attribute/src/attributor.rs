@@ -88,20 +88,16 @@ impl Attributor {
     }
 
     /// Sets costs that were measured before: those of a stored run.
-    #[must_use]
-    pub fn with_costs(mut self, costs: EdgeCosts) -> Attributor {
+    pub fn set_costs(&mut self, costs: EdgeCosts) {
         self.costs = costs;
-        self
     }
 
     /// Sets work items that already slept: those of a stored run.
-    #[must_use]
-    pub fn with_sleeping_works(mut self, works: &[SleepingWork]) -> Attributor {
+    pub fn set_sleeping_works(&mut self, works: &[SleepingWork]) {
         for row in works {
             let frame = Frame::item(row.tid, row.work, row.function.0, row.begun);
             self.cpus.of(row.cpu).feed.parked(row.tid, row.left, frame);
         }
-        self
     }
 
     /// The work items that slept on a CPU when its last stall ended, except those whose workers came back from another

@@ -10,6 +10,7 @@
 //! exclusion. See `docs/attribution.md`.
 #![forbid(unsafe_code)]
 
+mod align;
 mod attributor;
 mod bandwidth;
 mod block_reasons;
@@ -35,6 +36,7 @@ mod uncharged;
 mod view;
 mod windows;
 
+pub use align::{AlignError, Alignment, ClockMap, CpuTimes, Guess, Rates, align};
 pub use attributor::{Attributor, AttributorSettings, OutsideHints};
 pub use bandwidth::{Bandwidth, GroupThrottled};
 pub use calls::{with_calls, with_instants};

@@ -1,5 +1,6 @@
 //! The file that a run was imported from.
 
+use crate::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,4 +39,49 @@ impl Imported {
     pub const TSC_CLOCK: &str = "x86-tsc";
     /// The clock of each CPU, which the kernel does not compare with those of the others.
     pub const LOCAL_CLOCK: &str = "local";
+}
+
+/// Another tool's records, added to the run of a probe (`import --into`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AddedRecords {
+    /// The file with the records.
+    pub file: Imported,
+    /// The id of the run whose stalls these are.
+    pub run: String,
+    /// How the search for the offset between the clocks began.
+    pub start: AlignmentStart,
+    /// The first record's time, nanoseconds on the file's clock as stated.
+    pub file_ns: u64,
+    /// The same moment, nanoseconds since the first stall of the probe.
+    pub run_ns: i64,
+    /// How much faster the file's clock runs than stated, relative to the probe's, parts per billion.
+    pub drift_ppb: i64,
+    /// How far a record's time on the probe's clock may be off.
+    pub error_ns: Nanos,
+    /// Records of measured CPUs that were compared, and those that lie in a stall.
+    pub compared: u64,
+    pub inside: u64,
+    /// Those that lie in a stall after a shift in time.
+    pub by_chance: u64,
+    /// Visits of the kernel in the stretch that was aligned first; how many of them its offset puts into stalls, and how
+    /// many the best offset elsewhere.
+    pub first_visits: u64,
+    pub first_inside: u64,
+    pub elsewhere: u64,
+    /// The part of the measured time, 0 to 1, that the records cover: elsewhere stalls have no verdict.
+    pub covered: f64,
+}
+
+/// How the search for the offset between two clocks began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AlignmentStart {
+    /// Both are one clock.
+    SameClock,
+    /// The run's recorder read the file's clock, or one near it.
+    ClockReadings,
+    /// Both state the time of day.
+    TimeOfDay,
+    /// Nothing: any offset at which stalls and records overlap counted.
+    Everywhere,
 }

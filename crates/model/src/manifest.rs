@@ -272,6 +272,9 @@ pub struct RunManifest {
     /// probe, no machine state and no overhead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<crate::Imported>,
+    /// Another tool's records, if the run's own stalls are attributed by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<crate::AddedRecords>,
     pub warnings: Vec<Warning>,
 }
 

@@ -59,8 +59,8 @@ impl Run {
             virtual_machine: manifest.host.hypervisor.is_some(),
             measured: manifest.results.len(),
         };
-        let mut attributor =
-            Attributor::new(settings).with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
+        let mut attributor = Attributor::new(settings);
+        attributor.set_costs(EdgeCosts::from_rows(&manifest.edge_costs));
         let mut pages = self.pages.iter().peekable();
         for stall in &self.stalls {
             while let Some(page) = pages.next_if(|page| page.first <= stall.end) {

@@ -80,8 +80,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         rate: manifest.rate,
         virtual_machine: manifest.host.hypervisor.is_some(),
         measured: manifest.results.len(),
-    })
-    .with_costs(EdgeCosts::from_rows(&manifest.edge_costs));
+    });
+    attributor.set_costs(EdgeCosts::from_rows(&manifest.edge_costs));
     attributor.measure(begin, Ticks(u64::MAX));
     let mut store = StoreSink::new(RunWriter::create(
         runs,

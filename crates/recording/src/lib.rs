@@ -57,7 +57,7 @@ pub use asked::check_asked;
 pub use engine::{Delivered, LeftBehind, Outcome, Output, TakingDown, WriterUse};
 pub use error::RecordError;
 pub use graph::GraphError;
-pub use import::{ImportError, ImportSettings, Imported, Victim, import};
+pub use import::{ImportError, ImportSettings, Imported, Victim, import, import_into};
 pub use jitterscope_source::AskedError;
 pub use kept_names::StoredNames;
 pub use killed::{Ended, finish_killed};

@@ -35,7 +35,9 @@ pub(crate) struct PageStore {
     /// The number of pages in the file.
     written: u32,
     cpus: Vec<OfCpu>,
+    /// The CPUs of the current buffer, and how many entries of `cpus` belong to earlier ones.
     slots: BTreeMap<CpuId, usize>,
+    earlier: usize,
     /// The most bytes that it takes.
     most: u64,
     /// Records whose time was before that of the previous one of their CPU.
@@ -61,6 +63,7 @@ impl PageStore {
             written: 0,
             cpus: Vec::new(),
             slots: BTreeMap::new(),
+            earlier: 0,
             most: records
                 .saturating_mul(PAGES_OF_RECORDS)
                 .saturating_add(SPARE),
@@ -148,19 +151,22 @@ impl PageStore {
         Ok(())
     }
 
-    /// Writes what is left. Returns the buffer of the pages.
+    /// Writes what is left. Returns the buffer of the pages; the records after that are of another one.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn finish(&mut self) -> Result<Buffer, PagesError> {
-        for slot in 0..self.cpus.len() {
+        let earlier = std::mem::replace(&mut self.earlier, self.cpus.len());
+        self.slots.clear();
+        for slot in earlier..self.cpus.len() {
             self.write(slot)?;
         }
         let data = |(slot, of): (usize, &OfCpu)| {
             let size = of.pages.len() as u64 * self.page_size as u64;
             CpuData::new(of.cpu, (slot as u64) << RANGE_BITS, size)
         };
-        let mut cpus: Vec<CpuData> = self.cpus.iter().enumerate().map(data).collect();
+        let own = self.cpus.iter().enumerate().skip(earlier);
+        let mut cpus: Vec<CpuData> = own.map(data).collect();
         cpus.retain(|data| data.size > 0);
         cpus.order_by_key(|data| data.cpu);
         Ok(Buffer::of_pages(self.page_size as u32, cpus))

@@ -15,10 +15,10 @@ mod words;
 
 use crate::known_names;
 use jitterscope_model::{
-    AnyVersion, AppMark, AskedEvent, AskedEventRecords, Attribution, BelongingThread, BlockReason,
-    BlockedOn, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass, HostFacts,
-    Imported, JournalEnd, JournalFault, MarkLog, MetCulprits, MovedBecause, NoReason, Part,
-    PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
+    AddedRecords, AnyVersion, AppMark, AskedEvent, AskedEventRecords, Attribution, BelongingThread,
+    BlockReason, BlockedOn, ChosenThread, Comm, CounterTotal, Culprit, EndedEarly, EventClass,
+    HostFacts, Imported, JournalEnd, JournalFault, MarkLog, MetCulprits, MovedBecause, NoReason,
+    Part, PassiveCpu, PipelineJournal, PipelineResult, PipelineSetup, PipelineThread, ProbeKind,
     ProbeResult, ProfileLimit, RanInstead, RunHead, RunManifest, SavedMoment, SelfNoise, Sender,
     SourceReport, Stall, ThreadAccount, ThreadRef, WakeupResult,
 };
@@ -198,6 +198,10 @@ impl Redactor {
             killed: manifest.killed,
             moment: manifest.moment.as_ref().map(moment),
             imported: manifest.imported.as_ref().map(imported),
+            added: manifest.added.as_ref().map(|added| AddedRecords {
+                file: imported(&added.file),
+                ..added.clone()
+            }),
             warnings: manifest.warnings.iter().map(warning::warning).collect(),
         }
     }

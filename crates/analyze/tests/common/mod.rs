@@ -109,6 +109,7 @@ pub fn manifest(results: Vec<ProbeResult>, attributed: bool) -> RunManifest {
         moment: None,
         profile: None,
         imported: None,
+        added: None,
         asked: Vec::new(),
         warnings: vec![],
     }

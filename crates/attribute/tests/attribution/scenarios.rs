@@ -260,7 +260,8 @@ fn work_that_slept_when_a_run_began_is_known_when_it_is_attributed_again() {
     let sleeping = live.sleeping_works(CPU, Ticks(5000));
     assert_eq!(sleeping.len(), 1);
     assert!(live.sleeping_works(CpuId(0), Ticks(5000)).is_empty());
-    let mut replayed = attributor(false).with_sleeping_works(&sleeping);
+    let mut replayed = attributor(false);
+    replayed.set_sleeping_works(&sleeping);
     for a in [&mut live, &mut replayed] {
         assert_eq!(
             shown(&attribute(a, &stall(7000, 8000), &again)),

@@ -112,6 +112,7 @@ fn manifest(clock: ClockReading) -> RunManifest {
         moment: None,
         profile: None,
         imported: None,
+        added: None,
         asked: Vec::new(),
         warnings: vec![
             Warning::worded("no-kernel-events", &mark("warning")),

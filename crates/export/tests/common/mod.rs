@@ -160,6 +160,7 @@ pub fn manifest(clock: ClockReading, rate: TickRate) -> RunManifest {
         moment: None,
         profile: None,
         imported: None,
+        added: None,
         asked: Vec::new(),
         warnings: Vec::new(),
     }

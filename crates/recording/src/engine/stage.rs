@@ -408,6 +408,7 @@ impl<'c, 'o> Stage<'c, 'o> {
             moment: None,
             profile: self.run.profile.clone(),
             imported: None,
+            added: None,
             warnings: Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! Why nothing was imported.
 
+use jitterscope_attribute::AlignError;
 use jitterscope_model::{CpuSet, SinkError, visible};
 use jitterscope_platform::{AccessError, is_full};
 use jitterscope_source::ContextError;
@@ -123,6 +124,19 @@ pub enum ImportError {
          --for NAME or --for PID"
     )]
     NoOwner { file: String, cpus: CpuSet },
+    /// Only a spinning probe's stalls contain every record of its CPU.
+    #[error(
+        "the run {run} has no spinning probe, and only such a probe's stalls show where another trace belongs. Name a run \
+         of 'record' or 'record spin' (--probe spin), or import the file alone"
+    )]
+    NoSpinningProbe { run: String },
+    /// The clocks of the file and of the run cannot be aligned.
+    #[error("this is {file}, and its clock cannot be aligned with that of the run {run}: {source}")]
+    NotAligned {
+        file: String,
+        run: String,
+        source: AlignError,
+    },
     /// The disk is full.
     #[error(
         "there is no room left for the run; nothing is kept. Free some space, or name another folder with --runs"

@@ -1,18 +1,18 @@
 //! What a run states of an imported file.
 
 use super::error::ImportError;
-use super::opened::{Opened, program_of};
+use super::file_facts::FileFacts;
+use super::opened::{Added, Opened};
 use super::pages::FilePages;
 use super::settings::ImportSettings;
 use super::victims::{Plan, Results, threshold};
 use crate::settings::RecordSettings;
 use crate::threads::INTERVAL;
 use jitterscope_model::{
-    ClockKind, ClockReading, CpuSet, EventGrain, EventsInGaps, HostFacts, Imported, Nanos,
-    ProbeKind, ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, SourceLoss,
-    SourceProblem, SourceReport, SourceStatus, StoredTrace, TickRate, Ticks, Warning,
+    ClockKind, ClockReading, CpuSet, EventGrain, EventsInGaps, HostFacts, Nanos, ProbeKind,
+    ProbeSettings, RUN_SCHEMA_VERSION, RunFacts, RunManifest, SelfNoise, StoredTrace, TickRate,
+    Ticks,
 };
-use jitterscope_source::tracedat::missing;
 use jitterscope_source::{Symbols, SymbolsError};
 use std::io;
 
@@ -38,12 +38,7 @@ pub(super) struct Facts {
     command_line: Vec<String>,
     rate: TickRate,
     clock: ClockKind,
-    imported: Imported,
-    /// Events whose formats cannot be read, each as `system:event`.
-    unreadable: Vec<String>,
-    /// CPUs with other records, but without switches.
-    unswitched: CpuSet,
-    symbols: SourceReport,
+    file: FileFacts,
     trace_limit: u64,
 }
 
@@ -77,7 +72,6 @@ impl Facts {
             None => INTERVAL,
         };
         let threshold = threshold(settings);
-        let program = options.program.as_deref().map(program_of);
         Ok(Facts {
             from,
             span,
@@ -107,21 +101,7 @@ impl Facts {
             command_line: settings.command_line.clone(),
             rate,
             clock: opened.clock.kind,
-            imported: Imported {
-                file: opened.name.clone(),
-                format: opened.dat.format.into(),
-                format_version: opened.dat.version,
-                program,
-                clock: opened.clock.name.clone(),
-                states_date: options.date_us.is_some(),
-                unread_records: 0,
-            },
-            unreadable,
-            unswitched: plan.unswitched(opened),
-            symbols: match symbols {
-                Ok(_) => SourceReport::available("symbols"),
-                Err(error) => error.report(),
-            },
+            file: FileFacts::of(opened, (unreadable, plan.unswitched(opened)), symbols),
             trace_limit: settings.trace_limit_bytes,
         })
     }
@@ -150,30 +130,10 @@ impl Facts {
     ) -> RunManifest {
         let last = source.last;
         let start = self.clock_start;
-        let sources = self.sources(opened, source);
-        let mut warnings: Vec<Warning> = crate::after::of_sources(&sources).into_iter().collect();
-        let mut cut = source.incomplete();
-        for cpu in opened.cut.iter() {
-            cut.insert(cpu);
-        }
-        if !cut.is_empty() {
-            warnings.push(Warning::ImportCut { cpus: cut });
-        }
-        if opened.moved > 0 {
-            warnings.push(Warning::ImportMoved {
-                records: opened.moved,
-            });
-        }
-        if source.disordered > 0 {
-            warnings.push(Warning::ImportDisordered {
-                pages: source.disordered,
-            });
-        }
-        if self.imported.clock == Imported::LOCAL_CLOCK && opened.cpus().len() > 1 {
-            warnings.push(Warning::ImportLocalClock);
-        }
+        let added = Added::default();
+        let sources = self.file.sources(opened, source, added);
+        let mut warnings = self.file.warnings(opened, source, &sources);
         warnings.extend(results.warnings);
-        let unread_records = source.unread().saturating_add(opened.unread);
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").into(),
@@ -221,57 +181,10 @@ impl Facts {
             killed: false,
             moment: None,
             profile: None,
-            imported: Some(Imported {
-                unread_records,
-                ..self.imported.clone()
-            }),
+            imported: Some(self.file.imported(opened, source, added)),
+            added: None,
             warnings,
         }
-    }
-
-    /// What the file shows and what not, as of any other source.
-    fn sources(&self, opened: &Opened, source: &FilePages<'_>) -> Vec<SourceReport> {
-        let seen = source.seen();
-        let vectors = seen
-            .iter()
-            .any(|(event, count)| event.starts_with("irq_vectors:") && *count > 0);
-        let mut reports = missing(|event| match event {
-            "irq_vectors:*" => vectors,
-            event => seen.get(event).is_some_and(|count| *count > 0),
-        });
-        let [local, senders] = source.counts().map(|of| {
-            // Where the number is not known, at least one was lost.
-            of.lost.saturating_add(of.lost_unknown)
-        });
-        // The kernel's own count covers a buffer that was overwritten before it was read.
-        let local = local.max(opened.dat.options.overrun.saturating_sub(senders));
-        for (report, lost) in reports.iter_mut().zip([local, senders]) {
-            if lost > 0 {
-                report.lost = lost;
-                report.status = SourceStatus::Degraded;
-                report.problems.push(SourceProblem::EventsLost { lost });
-                report.losses.push(SourceLoss::NearLostEvents);
-            }
-        }
-        if !self.unswitched.is_empty() {
-            reports[0].status = SourceStatus::Degraded;
-            reports[0]
-                .problems
-                .push(SourceProblem::CpusWithoutSwitches {
-                    cpus: self.unswitched.clone(),
-                });
-            reports[0].losses.push(SourceLoss::Switches);
-        }
-        if !self.unreadable.is_empty() {
-            reports[0].status = SourceStatus::Degraded;
-            reports[0].problems.push(SourceProblem::FormatUnreadable {
-                parser: format!(
-                    "the formats of {} cannot be read",
-                    self.unreadable.join(", ")
-                ),
-            });
-        }
-        reports.into_iter().chain([self.symbols.clone()]).collect()
     }
 }
 
@@ -279,7 +192,10 @@ impl Facts {
 const MOST_CPUS: u32 = 8192;
 
 /// First record of the CPUs that count, and the last one of any.
-fn span(opened: &Opened, watched: Option<&CpuSet>) -> io::Result<Option<(Ticks, Ticks)>> {
+pub(super) fn span(
+    opened: &Opened,
+    watched: Option<&CpuSet>,
+) -> io::Result<Option<(Ticks, Ticks)>> {
     let (mut from, mut to) = (None, None);
     for stream in &opened.streams {
         if watched.is_none_or(|cpus| cpus.contains(stream.cpu)) {
@@ -291,7 +207,7 @@ fn span(opened: &Opened, watched: Option<&CpuSet>) -> io::Result<Option<(Ticks, 
 }
 
 /// The clocks at the first record.
-fn clock_start(opened: &Opened, from: Ticks, span: Ticks) -> ClockReading {
+pub(super) fn clock_start(opened: &Opened, from: Ticks, span: Ticks) -> ClockReading {
     let options = &opened.dat.options;
     let rate = opened.clock.rate;
     let own_ns = rate.nanos(from).0;

@@ -7,7 +7,9 @@
 
 mod error;
 mod facts;
+mod file_facts;
 mod folder;
+mod into;
 mod opened;
 mod pages;
 mod settings;
@@ -16,6 +18,7 @@ mod switched;
 mod victims;
 
 pub use error::ImportError;
+pub use into::import_into;
 pub use settings::{ImportSettings, Victim};
 
 use crate::engine::FanOut;
@@ -28,7 +31,7 @@ use jitterscope_attribute::{NameResolver, PassiveWatch, ThreadFollower};
 use jitterscope_model::{Row, RunManifest, SetupStep, Sink, Source, SourceTurn, Ticks};
 use jitterscope_source::TraceContext;
 use jitterscope_store::{Room, RunWriter, StoreSink};
-use opened::{Foreign, Opened};
+use opened::Opened;
 use pages::{Begun, FilePages};
 use shares::described;
 use std::path::PathBuf;
@@ -53,19 +56,7 @@ pub fn import(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Imported, ImportError> {
-    let mut opened = match folder::of(&settings.file)? {
-        Some(folder) => folder.open(settings, stop)?,
-        None => {
-            let file = Foreign::open(settings)?;
-            if file.is_perf_data()? {
-                file.perf_data(settings, stop)?
-            } else if file.is_perfetto()? {
-                file.perfetto(settings, stop)?
-            } else {
-                file.trace_dat(settings)?
-            }
-        }
-    };
+    let mut opened = opened::open(settings, stop)?;
     let (mut context, unreadable) = opened.context();
     let plan = victims::plan(&mut opened, &context, settings, stop)?;
     let symbols = opened.take_functions();
@@ -91,6 +82,7 @@ pub fn import(
         from: facts.from,
         interval: opened.clock.rate.ticks(facts.interval),
         span: facts.span,
+        first_turn: 0,
     };
     let source = FilePages::new(&opened, begun).map_err(|error| described(&opened, error))?;
     let mut through = Through {

@@ -1,7 +1,9 @@
 //! The file, opened: which pages are read, and on which clock.
 
 use super::error::ImportError;
+use super::folder;
 use super::settings::ImportSettings;
+use jitterscope_attribute::ClockMap;
 use jitterscope_model::{
     ClockKind, CpuId, CpuSet, Imported, RateSource, TickRate, Ticks, TraceRole, visible,
 };
@@ -10,7 +12,7 @@ use jitterscope_source::format::EventFormat;
 use jitterscope_source::perfdata::{self, PerfDataError};
 use jitterscope_source::perfetto::{self, PerfettoError};
 use jitterscope_source::tracedat::{
-    Buffer, CpuData, CpuPages, ReadAt, TraceDat, TraceDatError, least_memory,
+    Buffer, CpuData, CpuPages, Measured, ReadAt, TraceDat, TraceDatError, least_memory,
 };
 use jitterscope_source::{FormatText, Page, PageLayout, Symbols, SymbolsError, TraceContext};
 use std::fs::File;
@@ -62,6 +64,16 @@ pub(super) struct Opened {
     pub(super) moved: u64,
     /// Events that no verdict uses and that have no record.
     pub(super) unread: u64,
+}
+
+/// What the records of a file lack of a probe's measurement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Added {
+    /// Losses and records that are not in the file, but mark where its records begin and end.
+    pub(super) losses: u64,
+    pub(super) records: u64,
+    /// The measured time with records, the sum over the CPUs.
+    pub(super) covered: Ticks,
 }
 
 /// A file before anything of it is read.
@@ -167,6 +179,21 @@ impl Foreign {
     }
 }
 
+/// Opens a trace of any format.
+pub(super) fn open(settings: &ImportSettings, stop: &AtomicBool) -> Result<Opened, ImportError> {
+    if let Some(folder) = folder::of(&settings.file)? {
+        return folder.open(settings, stop);
+    }
+    let file = Foreign::open(settings)?;
+    if file.is_perf_data()? {
+        file.perf_data(settings, stop)
+    } else if file.is_perfetto()? {
+        file.perfetto(settings, stop)
+    } else {
+        file.trace_dat(settings)
+    }
+}
+
 /// A file without a name in the folder of runs: it is gone however the program ends.
 pub(super) fn unnamed(runs: &Path) -> Result<File, AccessError> {
     let dir = HeldDir::trusted_or_made(runs)?;
@@ -268,6 +295,57 @@ impl Opened {
             }
             _ => "trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue",
         }
+    }
+
+    /// The same records on the clock of a probe, as far as they are near its measurement. Also returns what was added.
+    pub(super) fn retimed(
+        self,
+        clock: FileClock,
+        (measured, map): (&Measured, &ClockMap),
+        settings: &ImportSettings,
+        stop: &AtomicBool,
+    ) -> Result<(Opened, Added), ImportError> {
+        let dir = &settings.runs_dir;
+        let file = unnamed(dir).map_err(|source| ImportError::temporary(dir, source))?;
+        let mut buffers: Vec<usize> = self.streams.iter().map(|of| of.buffer).collect();
+        buffers.dedup();
+        let time = |at: Ticks| map.probe_time(at);
+        let retimed = self
+            .dat
+            .retimed(&buffers, &self.layout, (measured, &time), file, stop)
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::Interrupted => ImportError::Interrupted,
+                _ => ImportError::of_pages(dir, source),
+            })?;
+        let role = |buffer: usize, cpu: CpuId| {
+            let of = |of: &&Stream| of.buffer == buffers[buffer] && of.cpu == cpu;
+            // A measured CPU without a record has only a loss.
+            self.streams
+                .iter()
+                .find(of)
+                .map_or(TraceRole::Local, |of| of.role)
+        };
+        let mut streams = Vec::new();
+        for (number, buffer) in retimed.dat.buffers.iter().enumerate() {
+            streams.extend(buffer.cpus.iter().map(|data| Stream {
+                role: role(number, data.cpu),
+                cpu: data.cpu,
+                buffer: number,
+                data: *data,
+            }));
+        }
+        let added = Added {
+            losses: retimed.added_losses,
+            records: retimed.added_records,
+            covered: retimed.covered,
+        };
+        let opened = Opened {
+            dat: retimed.dat,
+            clock,
+            streams,
+            ..self
+        };
+        Ok((opened, added))
     }
 
     /// Takes the kernel's functions out of it.

@@ -81,6 +81,8 @@ pub(super) struct Begun<'a> {
     pub(super) interval: Ticks,
     /// How long the trace lasts, approximately.
     pub(super) span: Ticks,
+    /// The number of the first turn.
+    pub(super) first_turn: u64,
 }
 
 impl<'f> FilePages<'f> {
@@ -95,6 +97,7 @@ impl<'f> FilePages<'f> {
             from,
             interval,
             span,
+            first_turn,
         } = begun;
         let mut price = PriceTally::new(measured.clone());
         price.measure(from, Ticks(u64::MAX));
@@ -127,7 +130,7 @@ impl<'f> FilePages<'f> {
             end: from + span,
             now: from,
             last: from,
-            turns: 0,
+            turns: first_turn,
             read: 0,
             disordered: 0,
             ended: false,

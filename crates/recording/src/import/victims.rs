@@ -50,6 +50,20 @@ pub(super) struct Results {
     pub(super) events: u64,
 }
 
+/// Checks that the file can show who had a CPU.
+pub(super) fn records_switches(opened: &Opened, context: &TraceContext) -> Result<(), ImportError> {
+    let is_switch = |format: &jitterscope_source::FormatText| {
+        format!("{}:{}", format.system, format.event) == SWITCH
+    };
+    match context.formats.iter().any(is_switch) {
+        true => Ok(()),
+        false => Err(ImportError::NoSwitches {
+            file: opened.recognised(),
+            how: opened.how(),
+        }),
+    }
+}
+
 /// Resolves the victim against the file.
 pub(super) fn plan(
     opened: &mut Opened,
@@ -57,15 +71,7 @@ pub(super) fn plan(
     settings: &ImportSettings,
     stop: &AtomicBool,
 ) -> Result<Plan, ImportError> {
-    let has = |format: &jitterscope_source::FormatText| {
-        format!("{}:{}", format.system, format.event) == SWITCH
-    };
-    if !context.formats.iter().any(has) {
-        return Err(ImportError::NoSwitches {
-            file: opened.recognised(),
-            how: opened.how(),
-        });
-    }
+    records_switches(opened, context)?;
     match &settings.victim {
         None => {
             let (cpus, names) = offers(opened, context, stop)?;

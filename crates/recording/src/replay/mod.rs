@@ -8,6 +8,7 @@ mod summary;
 mod threads;
 mod timeline;
 
+pub(crate) use probes::ProbeTurns;
 pub use summary::reattributed;
 pub use timeline::{stall_timeline, stall_timelines};
 

@@ -11,20 +11,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-fn fixture(kind: &str) -> RunReader {
+pub fn fixture(kind: &str) -> RunReader {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     RunReader::open(&folder.join(kind)).unwrap()
 }
 
 /// The run's trace as a `trace.dat`.
 fn exported(run: &RunReader, dir: &Path) -> PathBuf {
-    let file = dir.join("exported.dat");
-    let target: Destination = format!("tracedat://{}", file.display()).parse().unwrap();
+    exported_to("tracedat", run, dir)
+}
+
+/// The run's trace in another tool's form.
+pub fn exported_to(form: &str, run: &RunReader, dir: &Path) -> PathBuf {
+    let file = dir.join(format!("{}.{form}", run.manifest().id));
+    let target: Destination = format!("{form}://{}", file.display()).parse().unwrap();
     export_run(run, &[target]).unwrap();
     file
 }
 
-fn settings(file: &Path, dir: &Path, victim: Option<Victim>) -> ImportSettings {
+pub fn settings(file: &Path, dir: &Path, victim: Option<Victim>) -> ImportSettings {
     ImportSettings {
         file: file.to_owned(),
         victim,
@@ -46,18 +51,18 @@ fn imported(settings: &ImportSettings) -> Result<RunReader, ImportError> {
 }
 
 /// Nothing of a run is there, under its name or another.
-fn is_clean(dir: &Path) -> bool {
+pub fn is_clean(dir: &Path) -> bool {
     fs::read_dir(dir.join("runs")).map_or(true, |entries| entries.count() == 0)
 }
 
 /// The parts of a stall: culprit and nanoseconds.
-type Parts = Vec<(String, u64)>;
+pub type Parts = Vec<(String, u64)>;
 
 /// The stalls of a run by their place: CPU, thread, start and end.
-type Verdicts = BTreeMap<(u32, i32, u64, u64), Parts>;
+pub type Verdicts = BTreeMap<(u32, i32, u64, u64), Parts>;
 
 /// The stalls of a run that lie between two times and do not touch them.
-fn verdicts(run: &RunReader, (from, until): (u64, u64)) -> Verdicts {
+pub fn verdicts(run: &RunReader, (from, until): (u64, u64)) -> Verdicts {
     let mut found = Verdicts::new();
     let mut take = |stall: &Stall, attribution: Option<Attribution>| {
         let parts = attribution.into_iter().flat_map(|own| own.parts);
@@ -170,9 +175,7 @@ fn followed_threads_have_the_same_verdicts_after_an_export_and_an_import() {
 fn imported_twice(dir: &Path, kind: &str, form: &str) -> [RunReader; 3] {
     let run = fixture(kind);
     let dat = exported(&run, dir);
-    let other = dir.join(format!("{kind}.{form}"));
-    let target: Destination = format!("{form}://{}", other.display()).parse().unwrap();
-    export_run(&run, &[target]).unwrap();
+    let other = exported_to(form, &run, dir);
     let manifest = run.manifest();
     let victim = match manifest.passive.first() {
         Some(cpu) => Victim::Cpus {

@@ -2,6 +2,7 @@
 
 mod charges;
 mod import;
+mod import_into;
 mod losses;
 mod passive;
 mod pipeline;

@@ -312,7 +312,7 @@ fn of_gaps(run: &RunReader, cpu: CpuId, tid: i32, gaps: &[(Ticks, Ticks)]) -> Sp
             n,
             &attributor.attribute(&stall, &OutsideHints::default(), &names),
         );
-        attributor = attributor.with_costs(EdgeCosts::default());
+        attributor.set_costs(EdgeCosts::default());
         let first = on_cpu.partition_point(|event| event.time < *start);
         let inside = on_cpu[first..]
             .iter()

@@ -15,6 +15,7 @@ mod events;
 mod initial;
 mod options;
 mod pages;
+mod retimed;
 mod sections;
 mod tracing;
 
@@ -27,6 +28,7 @@ pub(crate) use events::is_read;
 pub use events::missing;
 pub use options::{Options, TscScale};
 pub use pages::{CpuPages, least_memory};
+pub use retimed::{Measured, Retimed};
 pub(crate) use tracing::Tracing;
 
 use crate::context::FormatText;

@@ -386,6 +386,7 @@ fn manifest(cpus: CpuSet) -> RunManifest {
         moment: None,
         profile: None,
         imported: None,
+        added: None,
         asked: Vec::new(),
         warnings: Vec::new(),
     }

@@ -1,0 +1,181 @@
+//! Finds how another tool's clock maps to a probe's: a kernel record of a CPU lies within a stall of the CPU's spinning
+//! probe.
+//!
+//! A record at time `t` within a stall from `a` to `b` allows the offsets from `a - t` to `b - t`. The offset that most
+//! records of a short stretch allow is the stretch's offset ([`locate`] finds the first one, with the rate at which the
+//! clocks drift apart; [`track`] goes on from there). The map between the clocks is linear from stretch to stretch.
+//!
+//! Ticks of a kernel are periodic: a trace that has nothing else fits at many offsets, and is refused.
+
+mod locate;
+mod map;
+mod overlap;
+mod track;
+
+#[cfg(test)]
+mod tests;
+
+pub use map::ClockMap;
+
+use jitterscope_model::{Nanos, TickRate, Ticks};
+use locate::{Located, Stretch, locate};
+use overlap::{Known, Share};
+
+/// What is known of one CPU, each in order of time.
+#[derive(Clone, Debug, Default)]
+pub struct CpuTimes {
+    /// Start and end of the probe's stalls, on its clock.
+    pub stalls: Vec<(Ticks, Ticks)>,
+    /// The kernel's records on this CPU, on the file's clock.
+    pub records: Vec<Ticks>,
+}
+
+/// One moment on both clocks, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guess {
+    pub file: Ticks,
+    pub probe: Ticks,
+    /// How far it may be off.
+    pub within: Nanos,
+}
+
+/// The rates of both clocks, as stated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    pub file: TickRate,
+    pub probe: TickRate,
+}
+
+/// A map between the clocks, with its proof.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alignment {
+    pub map: ClockMap,
+    /// How far a mapped time may be off: half of the widest range of offsets that fits a stretch best.
+    pub error: Nanos,
+    /// How much faster the file's clock runs than stated, relative to the probe's, parts per billion.
+    pub drift_ppb: i64,
+    /// Records of the measured time, and those within a stall.
+    pub records: u64,
+    pub inside: u64,
+    /// Those that were within a stall after a shift in time.
+    pub by_chance: u64,
+    /// Records of the stretch that was found first; how many its offset fits, and how many the best one elsewhere.
+    pub first_records: u64,
+    pub first_inside: u64,
+    pub elsewhere: u64,
+}
+
+/// Why the clocks cannot be aligned.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum AlignError {
+    /// Too few records or stalls.
+    #[error(
+        "the file has {records} records of the measured CPUs and the run has {stalls} stalls: too few to compare them"
+    )]
+    TooFew { records: u64, stalls: u64 },
+    /// No offset puts the records into stalls.
+    #[error(
+        "at the best offset, {inside} of {records} records lie in a stall of the probe. The file is of another time or \
+         another machine, or its records are of other CPUs"
+    )]
+    Unrelated { inside: u64, records: u64 },
+    /// Two offsets fit.
+    #[error(
+        "two offsets that are {apart} apart fit alike ({inside} and {elsewhere} of {records} records lie in a stall): \
+         nearly all records are periodic, such as ticks. Record more of the same time"
+    )]
+    Ambiguous {
+        apart: Nanos,
+        inside: u64,
+        elsewhere: u64,
+        records: u64,
+    },
+}
+
+/// Records to compare at least.
+const FEWEST: usize = 24;
+/// Of all records, at least so many lie in a stall once the clocks are aligned. Others belong to visits of the kernel
+/// that were too short for a stall.
+const SHARE_INSIDE: f64 = 0.75;
+/// Of the records that chance does not put into a stall, at least so many lie in one.
+const SHARE_BEYOND_CHANCE: f64 = 0.5;
+/// Wrong offsets pass with at most this probability.
+const CHANCE: f64 = 1e-9;
+
+/// Finds the map between the clocks. Without a guess, any offset counts at which the two overlap.
+///
+/// # Errors
+/// There is too little to compare, no offset fits, or several do.
+pub fn align(
+    cpus: &[CpuTimes],
+    rates: Rates,
+    guess: Option<Guess>,
+) -> Result<Alignment, AlignError> {
+    let known = Known::new(cpus, rates).ok_or_else(|| AlignError::too_few(cpus))?;
+    let offsets = known.offsets(guess);
+    let mut located = first(&known, offsets).ok_or_else(|| AlignError::too_few(cpus))?;
+    located.check(&known)?;
+    if guess.is_some() {
+        // A guess that fits is better than the middle of all offsets that do.
+        let guessed = offsets.0 + (offsets.1 - offsets.0) / 2;
+        located.offset = guessed.clamp(located.range.from, located.range.to);
+    }
+    let tracked = track::track(&known, &located);
+    let map = ClockMap::new(known.knots(&tracked.knots), rates);
+    let Share {
+        records,
+        inside,
+        by_chance,
+    } = known.share(&map);
+    let due = |share: f64| inside as f64 >= share * records as f64;
+    let beyond = SHARE_BEYOND_CHANCE * records.saturating_sub(by_chance) as f64;
+    let is_proven = inside.saturating_sub(by_chance) as f64 >= beyond;
+    if !due(SHARE_INSIDE) || !is_proven {
+        return Err(AlignError::Unrelated { inside, records });
+    }
+    Ok(Alignment {
+        drift_ppb: map.drift_ppb(),
+        map,
+        error: rates.probe.nanos(Ticks(tracked.width.div_ceil(2))),
+        records,
+        inside,
+        by_chance,
+        first_records: located.records,
+        first_inside: located.inside,
+        elsewhere: located.elsewhere,
+    })
+}
+
+/// Stretches to try, in parts of the file.
+const PLACES: [f64; 5] = [0.5, 0.3, 0.7, 0.1, 0.9];
+
+/// The first stretch whose offset is clear, or the best one; `None` without enough records in the range.
+fn first(known: &Known, offsets: (i64, i64)) -> Option<Located> {
+    let mut best: Option<Located> = None;
+    for place in PLACES {
+        let Some(stretch) = Stretch::at(known, offsets, place) else {
+            continue;
+        };
+        let found = locate(known, &stretch, offsets);
+        if found.check(known).is_ok() {
+            return Some(found);
+        }
+        if best
+            .as_ref()
+            .is_none_or(|best| best.margin() < found.margin())
+        {
+            best = Some(found);
+        }
+    }
+    best
+}
+
+impl AlignError {
+    fn too_few(cpus: &[CpuTimes]) -> AlignError {
+        let count = |of: fn(&CpuTimes) -> usize| cpus.iter().map(|cpu| of(cpu) as u64).sum();
+        AlignError::TooFew {
+            records: count(|cpu| cpu.records.len()),
+            stalls: count(|cpu| cpu.stalls.len()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Aligns the clock of a file with that of a probe.
+
+use crate::import::error::ImportError;
+use crate::import::facts;
+use crate::import::opened::{Opened, Stream};
+use jitterscope_attribute::{AlignError, Alignment, CpuTimes, Guess, Rates, align as aligned};
+use jitterscope_model::{
+    AlignmentStart, ClockKind, ClockReading, CpuId, Imported, Nanos, RunManifest, TickRate, Ticks,
+    TraceRole,
+};
+use jitterscope_source::Page;
+use jitterscope_store::RunReader;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Stalls and records of a CPU that are compared at most: 16 and 8 bytes each.
+const MOST: usize = 4 << 20;
+/// How far a reading of the same clock can be off, and of a clock that the recorder read.
+const OF_SAME: Nanos = Nanos(1_000_000);
+const OF_READING: Nanos = Nanos(50_000_000);
+/// Clocks that start when the machine does differ by so much; those of `local` and `perf` also drift apart.
+const OF_BOOT: Nanos = Nanos(10_000_000_000);
+/// The time of day may be corrected between two readings.
+const OF_DAY: Nanos = Nanos(3_000_000_000);
+
+/// A map between the clocks, and how it was found.
+pub(super) struct Aligned {
+    pub(super) alignment: Alignment,
+    pub(super) start: AlignmentStart,
+    /// The first compared record, and the first stall.
+    pub(super) first_record: Ticks,
+    pub(super) first_stall: Ticks,
+    pub(super) file_rate: TickRate,
+}
+
+/// Aligns the clocks by the file's records of the measured CPUs.
+pub(super) fn align(
+    opened: &Opened,
+    run: &RunReader,
+    stop: &AtomicBool,
+) -> Result<Aligned, ImportError> {
+    let manifest = run.manifest();
+    let mut cpus: BTreeMap<CpuId, CpuTimes> = BTreeMap::new();
+    for stall in run.stalls()? {
+        let stall = stall?;
+        let of = &mut cpus.entry(stall.cpu).or_default().stalls;
+        if of.len() < MOST {
+            of.push((stall.start, stall.end));
+        }
+    }
+    for stream in opened
+        .streams
+        .iter()
+        .filter(|of| of.role == TraceRole::Local)
+    {
+        if let Some(of) = cpus.get_mut(&stream.cpu) {
+            of.records = records(opened, stream, stop)?;
+        }
+    }
+    let cpus: Vec<CpuTimes> = cpus.into_values().collect();
+    let rates = Rates {
+        file: opened.clock.rate,
+        probe: manifest.rate,
+    };
+    let mut refused = None;
+    for (start, guess) in guesses(opened, manifest)? {
+        match aligned(&cpus, rates, guess) {
+            Ok(alignment) => {
+                let first = |of: fn(&CpuTimes) -> Option<Ticks>| cpus.iter().filter_map(of).min();
+                return Ok(Aligned {
+                    alignment,
+                    start,
+                    first_record: first(|cpu| cpu.records.first().copied()).unwrap_or_default(),
+                    first_stall: first(|cpu| cpu.stalls.first().map(|of| of.0)).unwrap_or_default(),
+                    file_rate: rates.file,
+                });
+            }
+            // Where two offsets fit, a wider search finds no fewer.
+            Err(error @ AlignError::Ambiguous { .. }) => {
+                refused = Some(error);
+                break;
+            }
+            Err(error) => refused = Some(error),
+        }
+    }
+    let none = AlignError::TooFew {
+        records: 0,
+        stalls: 0,
+    };
+    Err(ImportError::NotAligned {
+        file: opened.recognised(),
+        run: manifest.id.clone(),
+        source: refused.unwrap_or(none),
+    })
+}
+
+/// The times of a CPU's records.
+fn records(opened: &Opened, stream: &Stream, stop: &AtomicBool) -> Result<Vec<Ticks>, ImportError> {
+    let mut times = Vec::new();
+    let mut pages = opened.pages(stream);
+    while let Some(bytes) = pages.peek()? {
+        if stop.load(Ordering::Relaxed) {
+            return Err(ImportError::Interrupted);
+        }
+        if let Ok(page) = Page::parse(&opened.layout, bytes) {
+            let last = times.last().copied().unwrap_or_default();
+            let page = page.records().map(|record| record.time);
+            // A page out of order has no use here.
+            times.extend(page.filter(|at| *at >= last).take(MOST - times.len()));
+        }
+        if times.len() >= MOST {
+            break;
+        }
+        pages.pass();
+    }
+    times.sort_unstable();
+    Ok(times)
+}
+
+/// Where to search, the most certain place first.
+fn guesses(
+    opened: &Opened,
+    run: &RunManifest,
+) -> Result<Vec<(AlignmentStart, Option<Guess>)>, ImportError> {
+    let begin = run.clock_start;
+    let mut guesses = Vec::new();
+    let clock = opened.clock.name.as_str();
+    let same = match run.clock {
+        ClockKind::Tsc => clock == Imported::TSC_CLOCK,
+        ClockKind::MonotonicRaw => clock == "mono_raw",
+    };
+    if same {
+        guesses.push((AlignmentStart::SameClock, begin.ticks, begin.ticks, OF_SAME));
+    } else if let Some((reading, within)) = reading(clock, &begin) {
+        let file = opened.clock.rate.ticks(Nanos(reading));
+        guesses.push((AlignmentStart::ClockReadings, file, begin.ticks, within));
+    }
+    if opened.dat.options.date_us.is_some()
+        && let Some((from, until)) = facts::span(opened, None)?
+    {
+        let file = facts::clock_start(opened, from, until.since(from));
+        // The probe's time at the file's first record.
+        let ahead = file.realtime_ns.saturating_sub(begin.realtime_ns);
+        let behind = begin.realtime_ns.saturating_sub(file.realtime_ns);
+        let ticks = |ns| run.rate.ticks(Nanos(ns));
+        let probe = begin.ticks + ticks(ahead) - ticks(behind);
+        guesses.push((AlignmentStart::TimeOfDay, from, probe, OF_DAY));
+    }
+    let guesses = guesses.into_iter().map(|(start, file, probe, within)| {
+        (
+            start,
+            Some(Guess {
+                file,
+                probe,
+                within,
+            }),
+        )
+    });
+    Ok(guesses
+        .chain([(AlignmentStart::Everywhere, None)])
+        .collect())
+}
+
+/// What the file's clock read when the recorder read its own, nanoseconds; `None` if nothing is known.
+fn reading(clock: &str, begin: &ClockReading) -> Option<(u64, Nanos)> {
+    let boot = begin.boottime_ns;
+    match clock {
+        "mono_raw" => Some((begin.monotonic_raw_ns, OF_READING)),
+        "boot" => boot.map(|ns| (ns, OF_READING)),
+        // The same, unless the machine slept.
+        "mono" => Some(match boot {
+            Some(ns) => (ns, OF_READING),
+            None => (begin.monotonic_raw_ns, OF_BOOT),
+        }),
+        "local" | "global" | "perf" => Some((begin.monotonic_raw_ns, OF_BOOT)),
+        _ => None,
+    }
+}
