@@ -63,10 +63,11 @@ pub struct AddedRecords {
     pub inside: u64,
     /// Those that lie in a stall after a shift in time.
     pub by_chance: u64,
-    /// Visits of the kernel in the stretch that was aligned first; how many of them its offset puts into stalls, and how
-    /// many the best offset elsewhere.
-    pub first_visits: u64,
-    pub first_inside: u64,
+    /// Visits of the kernel and beginnings of stalls in the stretch that was aligned first: how many were compared, how
+    /// many its offset fits (a visit lies in a stall; a stall begins with a record), and how many the best offset
+    /// elsewhere.
+    pub first_compared: u64,
+    pub first_fits: u64,
     pub elsewhere: u64,
     /// The part of the measured time, 0 to 1, that the records cover: elsewhere stalls have no verdict.
     pub covered: f64,

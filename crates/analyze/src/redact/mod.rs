@@ -200,6 +200,7 @@ impl Redactor {
             imported: manifest.imported.as_ref().map(imported),
             added: manifest.added.as_ref().map(|added| AddedRecords {
                 file: imported(&added.file),
+                run: id(&added.run),
                 ..added.clone()
             }),
             warnings: manifest.warnings.iter().map(warning::warning).collect(),

@@ -93,6 +93,15 @@ fn times() -> MessageTimes {
 fn manifest() -> RunManifest {
     let text = || "x".to_owned();
     let newer = || Map::from_iter([("id".to_owned(), Value::from("x"))]);
+    let imported = || Imported {
+        file: text(),
+        format: text(),
+        format_version: 7,
+        program: Some(text()),
+        clock: text(),
+        states_date: true,
+        unread_records: 3,
+    };
     let reading = ClockReading {
         ticks: Ticks(0),
         monotonic_raw_ns: 0,
@@ -288,14 +297,22 @@ fn manifest() -> RunManifest {
         trace: StoredTrace::default(),
         interrupted: true,
         killed: true,
-        imported: Some(Imported {
-            file: text(),
-            format: text(),
-            format_version: 7,
-            program: Some(text()),
-            clock: text(),
-            states_date: true,
-            unread_records: 3,
+        imported: Some(imported()),
+        added: Some(AddedRecords {
+            file: imported(),
+            run: "x".to_owned(),
+            start: AlignmentStart::TimeOfDay,
+            file_ns: 1,
+            run_ns: -2,
+            drift_ppb: 3,
+            error_ns: Nanos(4),
+            compared: 5,
+            inside: 5,
+            by_chance: 1,
+            first_compared: 6,
+            first_fits: 6,
+            elsewhere: 2,
+            covered: 1.0,
         }),
         moment: Some(SavedMoment {
             realtime_ns: 1,

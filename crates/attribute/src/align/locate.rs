@@ -20,6 +20,11 @@ const CANDIDATES: usize = 24;
 /// the time from stall to stall.
 const SAME_VISIT: Nanos = Nanos(30_000);
 const PART_BETWEEN: i64 = 20;
+/// A stall's first record comes so soon: the way into the kernel.
+const ENTRY: Nanos = Nanos(3_000);
+/// Beginnings of stalls that are compared: to find candidates, and to judge one.
+const FEW_BEGINNINGS: usize = 64;
+const BEGINNINGS: usize = 200;
 /// How far visits at the ends of a stretch may be misplaced by a wrong drift.
 const MISPLACED: Nanos = Nanos(600);
 /// Offsets that are closer together are one.
@@ -53,13 +58,33 @@ pub(super) struct Located {
     /// How fast the offset grows, and how far that may be off.
     pub(super) slope: f64,
     pub(super) slope_error: f64,
-    pub(super) records: u64,
-    pub(super) inside: u64,
-    /// How many the best offset elsewhere fits, and how far away it is.
-    pub(super) elsewhere: u64,
+    pub(super) score: Score,
+    /// The best one elsewhere, and how far away it is.
+    pub(super) elsewhere: Score,
     apart: u64,
-    /// The share of time in stalls.
-    coverage: f64,
+    /// How likely chance puts a visit into a stall, and a record to the beginning of one.
+    by_chance: (f64, f64),
+}
+
+/// How well an offset fits a stretch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Score {
+    /// Visits of the kernel within the measured time, and those within a stall.
+    pub(super) visits: u64,
+    pub(super) inside: u64,
+    /// Stalls that were compared, and those that begin with a record.
+    stalls: u64,
+    begun: u64,
+}
+
+impl Score {
+    pub(super) fn fits(&self) -> u64 {
+        self.inside + self.begun
+    }
+
+    pub(super) fn compared(&self) -> u64 {
+        self.visits + self.stalls
+    }
 }
 
 /// The visits between two times, at most so many, evenly thinned out.
@@ -130,6 +155,89 @@ impl Stretch {
         }
     }
 
+    /// The beginnings of stalls in the stretch at these offsets: the CPU and the time.
+    fn beginnings(
+        &self,
+        known: &Known<'_>,
+        (least, most): (i64, i64),
+        number: usize,
+    ) -> Vec<(usize, i64)> {
+        let (from, to) = (
+            self.centre - self.half + least,
+            self.centre + self.half + most,
+        );
+        let mut all = Vec::new();
+        for (cpu, of) in known.of.iter().enumerate() {
+            let begin = of.stalls.partition_point(|(start, _)| *start < from);
+            let end = of.stalls.partition_point(|(start, _)| *start <= to);
+            let every = (end - begin).div_ceil(number).max(1);
+            let own = of.stalls[begin..end].iter().step_by(every);
+            all.extend(own.map(|(start, _)| (cpu, *start)));
+        }
+        all
+    }
+
+    /// The offsets at the centre at which each visit lies in a stall, and at which each stall begins with a record, if
+    /// the offset grows by `slope`.
+    fn ranges(
+        &self,
+        known: &Known<'_>,
+        beginnings: &[(usize, i64)],
+        (slope, bounds): (f64, (i64, i64)),
+        into: &mut Vec<(i64, i64)>,
+    ) {
+        into.clear();
+        for visit in &self.visits {
+            let moved = ((visit.first - self.centre) as f64 * slope) as i64;
+            known.of[visit.cpu].allowed(visit, moved, bounds, into);
+        }
+        let entry = known.ticks(ENTRY);
+        let middle = bounds.0 + (bounds.1 - bounds.0) / 2;
+        for (cpu, start) in beginnings {
+            let moved = ((start - middle - self.centre) as f64 * slope) as i64;
+            known.of[*cpu].begun(start - moved, entry, bounds, into);
+        }
+    }
+
+    /// How well an offset at the centre fits.
+    fn score(&self, known: &Known<'_>, slope: f64, offset: i64) -> Score {
+        let mut score = Score::default();
+        for visit in &self.visits {
+            let moved = offset + ((visit.first - self.centre) as f64 * slope) as i64;
+            if visit.first + moved >= 0 && visit.last + moved <= known.stalls_end {
+                score.visits += 1;
+                score.inside += u64::from(known.of[visit.cpu].holds(visit, moved));
+            }
+        }
+        let mut ranges = Vec::new();
+        let entry = known.ticks(ENTRY);
+        for (cpu, start) in self.beginnings(known, (offset, offset), BEGINNINGS) {
+            let moved = ((start - offset - self.centre) as f64 * slope) as i64;
+            ranges.clear();
+            known.of[cpu].begun(start - moved, entry, (offset, offset), &mut ranges);
+            score.stalls += 1;
+            score.begun += u64::from(!ranges.is_empty());
+        }
+        score
+    }
+
+    /// The share of time in stalls, of the busiest CPU; and the share of time that has a record soon after it.
+    fn by_chance(&self, known: &Known<'_>, offset: i64) -> (f64, f64) {
+        let (from, to) = (self.centre - self.half, self.centre + self.half);
+        let whole = (to - from).max(1) as f64;
+        let stalled = known
+            .of
+            .iter()
+            .map(|of| of.stalled(from + offset, to + offset) as f64 / whole);
+        let entry = known.ticks(ENTRY);
+        let begun = known
+            .of
+            .iter()
+            .map(|of| of.near_records(from, to, entry) as f64 / whole);
+        let most = |shares: &mut dyn Iterator<Item = f64>| shares.fold(1e-3, f64::max).min(0.999);
+        (most(&mut stalled.into_iter()), most(&mut begun.into_iter()))
+    }
+
     /// The visits that last longest.
     fn landmarks(&self) -> Vec<Visit> {
         let mut visits = self.visits.clone();
@@ -148,16 +256,18 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
     let steps = (MOST_DRIFT * 1e-6 / step).ceil() as i64;
     // No drift first: it wins unless another one fits more.
     let slopes = || (0..=steps).flat_map(|n| [n, -n]).map(|n| n as f64 * step);
+    let around = |of: &Best| {
+        let from = (of.from - reach).max(offsets.0);
+        (from, (of.to + reach).min(offsets.1))
+    };
     let mut found: Vec<(Best, f64)> = Vec::new();
     let (mut ranges, mut edges) = (Vec::new(), Vec::new());
     for candidate in candidates(known, stretch, offsets, reach) {
-        let bounds = (
-            (candidate.from - reach).max(offsets.0),
-            (candidate.to + reach).min(offsets.1),
-        );
+        let bounds = around(&candidate);
+        let beginnings = stretch.beginnings(known, bounds, BEGINNINGS);
         let mut of_candidate = (Best::default(), 0.0);
         for slope in slopes() {
-            allowed(known, stretch, slope, bounds, &mut ranges);
+            stretch.ranges(known, &beginnings, (slope, bounds), &mut ranges);
             let here = best(&ranges, &mut edges);
             if here.count > of_candidate.0.count {
                 of_candidate = (here, slope);
@@ -167,21 +277,17 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
     }
     found.sort_by_key(|(range, _)| std::cmp::Reverse(range.count));
     let (range, slope) = found.first().copied().unwrap_or_default();
-    let apart = known.ticks(APART);
-    let is_elsewhere = |other: &Best| other.middle().abs_diff(range.middle()) > apart as u64;
     // Beside it, too.
-    let beside = (
-        (range.from - reach).max(offsets.0),
-        (range.to + reach).min(offsets.1),
-    );
-    allowed(known, stretch, slope, beside, &mut ranges);
-    let mut others: Vec<Best> = found.iter().map(|(range, _)| *range).collect();
-    peaks(&ranges, &mut edges, |peak| others.push(peak));
-    let elsewhere = others
+    let beside = around(&range);
+    let beginnings = stretch.beginnings(known, beside, BEGINNINGS);
+    stretch.ranges(known, &beginnings, (slope, beside), &mut ranges);
+    peaks(&ranges, &mut edges, |peak| found.push((peak, slope)));
+    let apart = known.ticks(APART).unsigned_abs();
+    let others = found
         .into_iter()
-        .filter(is_elsewhere)
-        .max_by_key(|of| of.count);
-    let elsewhere = elsewhere.unwrap_or_default();
+        .filter(|(other, _)| other.middle().abs_diff(range.middle()) > apart);
+    let other = others.max_by_key(|(other, _)| other.count);
+    let (other, other_slope) = other.unwrap_or_default();
     Located {
         centre: stretch.centre,
         half: stretch.half,
@@ -189,47 +295,36 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
         offset: range.middle(),
         slope,
         slope_error: step + range.width() as f64 / half,
-        records: stretch.visits.len() as u64,
-        inside: range.count,
-        elsewhere: elsewhere.count,
-        apart: elsewhere.middle().abs_diff(range.middle()),
-        coverage: coverage(known, stretch, range.middle()),
+        score: stretch.score(known, slope, range.middle()),
+        elsewhere: match other.count {
+            0 => Score::default(),
+            _ => stretch.score(known, other_slope, other.middle()),
+        },
+        apart: other.middle().abs_diff(range.middle()),
+        by_chance: stretch.by_chance(known, range.middle()),
     }
 }
 
-/// The offsets at the centre that each visit allows if the offset grows by `slope`.
-fn allowed(
-    known: &Known<'_>,
-    stretch: &Stretch,
-    slope: f64,
-    bounds: (i64, i64),
-    into: &mut Vec<(i64, i64)>,
-) {
-    into.clear();
-    for visit in &stretch.visits {
-        let moved = ((visit.first - stretch.centre) as f64 * slope) as i64;
-        known.of[visit.cpu].allowed(visit, moved, bounds, into);
-    }
-}
-
-/// The ranges of offsets that the landmarks allow most often, whatever the drift.
+/// The ranges of offsets that the landmarks and some beginnings of stalls allow most often, whatever the drift.
 fn candidates(
     known: &Known<'_>,
     stretch: &Stretch,
     (least, most): (i64, i64),
     reach: i64,
 ) -> Vec<Best> {
-    let landmarks = stretch.landmarks();
+    let landmarks = Stretch {
+        visits: stretch.landmarks(),
+        ..*stretch
+    };
     let piece = known.ticks(PIECE).max(1);
     let mut kept: Vec<Best> = Vec::new();
     let (mut ranges, mut edges) = (Vec::new(), Vec::new());
     let mut from = least;
     while from <= most {
         let to = (from + piece).min(most);
-        ranges.clear();
-        for visit in &landmarks {
-            known.of[visit.cpu].allowed(visit, 0, (from - reach, to + reach), &mut ranges);
-        }
+        let bounds = (from - reach, to + reach);
+        let beginnings = stretch.beginnings(known, bounds, FEW_BEGINNINGS);
+        landmarks.ranges(known, &beginnings, (0.0, bounds), &mut ranges);
         for range in &mut ranges {
             *range = (range.0 - reach, range.1 + reach);
         }
@@ -256,48 +351,39 @@ fn keep_best(kept: &mut Vec<Best>, reach: i64) {
     *kept = chosen;
 }
 
-/// The share of the stretch that its busiest CPU spent in stalls.
-fn coverage(known: &Known<'_>, stretch: &Stretch, offset: i64) -> f64 {
-    let (from, to) = (
-        stretch.centre - stretch.half + offset,
-        stretch.centre + stretch.half + offset,
-    );
-    let of_cpu = |of: &super::overlap::OfCpu| {
-        let begin = of.stalls.partition_point(|(_, end)| *end < from);
-        let met = of.stalls[begin..]
-            .iter()
-            .take_while(|(start, _)| *start < to);
-        let stalled: i64 = met
-            .map(|(start, end)| (*end).min(to) - (*start).max(from))
-            .sum();
-        stalled as f64 / (to - from).max(1) as f64
-    };
-    known.of.iter().map(of_cpu).fold(0.0, f64::max)
-}
-
 impl Located {
-    /// By how many visits it is better than the best offset elsewhere.
-    pub(super) fn margin(&self) -> u64 {
-        self.inside.saturating_sub(self.elsewhere)
-    }
-
     /// Whether the offset fits, and no other one.
     pub(super) fn check(&self, known: &Known<'_>) -> Result<(), AlignError> {
-        let (inside, records) = (self.inside, self.records);
-        if (inside as f64) < SHARE_INSIDE * records as f64 {
-            return Err(AlignError::Unrelated { inside, records });
+        let Score { visits, inside, .. } = self.score;
+        let is_enough = is_enough(usize::try_from(visits).unwrap_or(usize::MAX));
+        if !is_enough || (inside as f64) < SHARE_INSIDE * visits as f64 {
+            return Err(AlignError::Unrelated {
+                inside,
+                records: visits,
+            });
         }
-        // If the other offset were right, chance would have put the difference into stalls.
-        let per_visit = self.coverage.clamp(1e-3, 0.999).ln();
-        let needed = (CHANCE.ln() / per_visit).ceil().max(4.0);
-        if (self.margin() as f64) < needed {
+        // If the other offset were right, chance would have made the difference.
+        let more = |own: u64, other: u64| own as f64 - other as f64;
+        let (of_visits, of_stalls) = (
+            more(inside, self.elsewhere.inside),
+            more(self.score.begun, self.elsewhere.begun),
+        );
+        let (visit, stall) = self.by_chance;
+        let chance = of_visits * visit.ln() + of_stalls * stall.ln();
+        if of_visits + of_stalls < 4.0 || chance > CHANCE.ln() {
             return Err(AlignError::Ambiguous {
                 apart: known.rates.probe.nanos(Ticks(self.apart)),
-                inside,
-                elsewhere: self.elsewhere,
-                records,
+                inside: self.score.fits(),
+                elsewhere: self.elsewhere.fits(),
+                records: self.score.compared(),
             });
         }
         Ok(())
+    }
+
+    /// By how much it is better than the best one elsewhere.
+    pub(super) fn margin(&self) -> i64 {
+        let of = |score: &Score| i64::try_from(score.fits()).unwrap_or(i64::MAX >> 2);
+        of(&self.score) - of(&self.elsewhere)
     }
 }

@@ -59,9 +59,10 @@ pub struct Alignment {
     pub inside: u64,
     /// Those that were within a stall after a shift in time.
     pub by_chance: u64,
-    /// Records of the stretch that was found first; how many its offset fits, and how many the best one elsewhere.
-    pub first_records: u64,
-    pub first_inside: u64,
+    /// Visits of the kernel and beginnings of stalls in the stretch that was found first: how many were compared, how
+    /// many its offset fits, and how many the best one elsewhere.
+    pub first_compared: u64,
+    pub first_fits: u64,
     pub elsewhere: u64,
 }
 
@@ -81,8 +82,8 @@ pub enum AlignError {
     Unrelated { inside: u64, records: u64 },
     /// Two offsets fit.
     #[error(
-        "two offsets that are {apart} apart fit alike ({inside} and {elsewhere} of {records} records lie in a stall): \
-         nearly all records are periodic, such as ticks. Record more of the same time"
+        "two offsets that are {apart} apart fit alike ({inside} and {elsewhere} of {records} comparisons): \
+         nearly all records are periodic, such as ticks, or nearly all time is stalled. Record more of the same time"
     )]
     Ambiguous {
         apart: Nanos,
@@ -140,9 +141,9 @@ pub fn align(
         records,
         inside,
         by_chance,
-        first_records: located.records,
-        first_inside: located.inside,
-        elsewhere: located.elsewhere,
+        first_compared: located.score.compared(),
+        first_fits: located.score.fits(),
+        elsewhere: located.elsewhere.fits(),
     })
 }
 

@@ -154,6 +154,67 @@ impl OfCpu {
     }
 }
 
+impl OfCpu {
+    /// Adds the offsets between these bounds at which a record comes at most `entry` after a stall that begins at
+    /// `start`.
+    pub(super) fn begun(
+        &self,
+        start: i64,
+        entry: i64,
+        (least, most): (i64, i64),
+        into: &mut Vec<(i64, i64)>,
+    ) {
+        let from = self.records.partition_point(|at| *at < start - most);
+        let near = self.records[from..]
+            .iter()
+            .take_while(|at| **at <= start + entry - least);
+        // One range for records that are close together: a stall begins once.
+        let mut open: Option<(i64, i64)> = None;
+        let mut close = |range: Option<(i64, i64)>| {
+            into.extend(range.map(|(from, to)| (from.max(least), to.min(most))));
+        };
+        for at in near {
+            open = match open {
+                Some((from, to)) if start + entry - at >= from => Some((start - at, to)),
+                other => {
+                    close(other);
+                    Some((start - at, start + entry - at))
+                }
+            };
+        }
+        close(open);
+    }
+
+    /// Whether a visit lies in a stall at this offset.
+    pub(super) fn holds(&self, visit: &Visit, offset: i64) -> bool {
+        let (first, last) = (visit.first + offset, visit.last + offset);
+        let before = self.stalls.partition_point(|(start, _)| *start <= first);
+        before > 0 && last <= self.stalls[before - 1].1
+    }
+
+    /// The time in stalls between two times.
+    pub(super) fn stalled(&self, from: i64, to: i64) -> i64 {
+        let begin = self.stalls.partition_point(|(_, end)| *end < from);
+        let met = self.stalls[begin..]
+            .iter()
+            .take_while(|(start, _)| *start < to);
+        met.map(|(start, end)| (*end).min(to) - (*start).max(from))
+            .sum()
+    }
+
+    /// The time between two times of the file that has a record at most `entry` later.
+    pub(super) fn near_records(&self, from: i64, to: i64, entry: i64) -> i64 {
+        let begin = self.records.partition_point(|at| *at < from);
+        let own = self.records[begin..].iter().take_while(|at| **at <= to);
+        let (mut sum, mut last) = (0, i64::MIN >> 1);
+        for at in own {
+            sum += entry.min(at - last);
+            last = *at;
+        }
+        sum
+    }
+}
+
 /// The offsets that most ranges contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Best {

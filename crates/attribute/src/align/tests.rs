@@ -281,7 +281,7 @@ fn a_busy_cpu_and_a_quiet_one_are_aligned() {
         ppm: -33.0,
     };
     // 20,000 stalls per second; and 6 per second.
-    for (ticks, others, seconds) in [(1000, 19_000, 5), (0, 6, 60)] {
+    for (ticks, others, seconds) in [(1000, 19_000, 2), (0, 6, 60)] {
         let load = Load {
             ticks,
             others,

@@ -12,8 +12,8 @@ use crate::units::{size, some_duration};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use jitterscope_model::{CpuList, CpuSet, Nanos, ProbeKind};
-use jitterscope_recording::{ImportError, ImportSettings, Owners, Victim, import};
-use jitterscope_store::StoreError;
+use jitterscope_recording::{ImportError, ImportSettings, Owners, Victim, import, import_into};
+use jitterscope_store::{RunReader, StoreError, resolve};
 use std::path::PathBuf;
 
 /// Arguments of `import`.
@@ -28,8 +28,13 @@ export, query and serve take it.
   jitterscope import perf.data --cpus 3
   jitterscope import trace.pftrace --cpus 3
   jitterscope import lttng-traces/SESSION --cpus 3
+  jitterscope import trace.dat --into latest
 
-A trace has no probe, so name whose time counts: a thread that waits or is interrupted (--comm, --pid), or a CPU that \
+--into takes the stalls of a spinning probe's run instead, and says who caused them: record the trace while the probe \
+runs (record --no-trace, beside trace-cmd). The clocks are aligned by the records themselves, and the report states how \
+well they fit. The run stays as it is.
+
+A trace has no probe, so otherwise name whose time counts: a thread that waits or is interrupted (--comm, --pid), or a CPU that \
 others take from the threads that belong there (--cpus, with --for or with the thread that had most of it). Record \
 with at least: trace-cmd record -C mono -e sched -e irq -e irq_vectors -e timer -e workqueue, or perf record -a \
 -k CLOCK_MONOTONIC -e 'sched:*,irq:*,irq_vectors:local_timer_*,irq_vectors:reschedule_*,timer:*,workqueue:*'")]
@@ -49,8 +54,11 @@ pub struct ImportArgs {
     /// Follow every thread of this name
     #[arg(long, value_name = "NAME", group = "victim")]
     pub comm: Option<String>,
+    /// Attribute the stalls of this run of a spinning probe: its id, its label, 'latest', or its folder
+    #[arg(long, value_name = "RUN", group = "victim", add = crate::completion::runs())]
+    pub into: Option<String>,
     /// Follow also processes that a followed one makes
-    #[arg(long, conflicts_with = "cpus")]
+    #[arg(long, conflicts_with_all = ["cpus", "into"])]
     pub children: bool,
     /// The tracing instance whose records are read, where several have some; '' is the kernel's own buffer
     #[arg(long, value_name = "NAME")]
@@ -59,10 +67,10 @@ pub struct ImportArgs {
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u64).range(1_000_000..=100_000_000_000))]
     pub tsc_hz: Option<u64>,
     /// The trace was recorded in a virtual machine: time beyond what the scheduler charged may be the host's
-    #[arg(long)]
+    #[arg(long, conflicts_with = "into")]
     pub virtual_machine: bool,
     /// The shortest stall that is kept one by one [default: 300ns; 50us with --comm and --pid]
-    #[arg(long, short, value_name = "TIME", value_parser = some_duration)]
+    #[arg(long, short, value_name = "TIME", value_parser = some_duration, conflicts_with = "into")]
     pub threshold: Option<Nanos>,
     /// Name of this configuration, for comparing runs
     #[arg(long, short, default_value = "import", value_name = "NAME", add = crate::completion::labels())]
@@ -84,9 +92,12 @@ pub struct ImportArgs {
 pub fn run(args: &ImportArgs, places: &Places) -> anyhow::Result<Exit> {
     args.shown.gates.of_one_run()?;
     let victim = victim(args)?;
-    let kind = match victim {
-        Some(Victim::Cpus { .. }) => ProbeKind::Passive,
-        _ => ProbeKind::Attach,
+    let probed = args.into.as_deref().map(|run| opened(run, places));
+    let probed = probed.transpose()?;
+    let kind = match (&probed, &victim) {
+        (Some(_), _) => ProbeKind::Spin,
+        (None, Some(Victim::Cpus { .. })) => ProbeKind::Passive,
+        (None, _) => ProbeKind::Attach,
     };
     let settings = ImportSettings {
         file: args.file.clone(),
@@ -103,13 +114,21 @@ pub fn run(args: &ImportArgs, places: &Places) -> anyhow::Result<Exit> {
     };
     let stop = signals::stop_flag(places).context("signal handlers cannot be set")?;
     let mut line = ProgressLine::importing(args.shown.quiet, kind, &args.file);
-    let imported = import(&settings, &stop, &mut line);
+    let imported = match &probed {
+        Some(run) => import_into(&settings, run, &stop, &mut line),
+        None => import(&settings, &stop, &mut line),
+    };
     line.clear();
     let imported = imported.map_err(usage_if_asked_wrongly)?;
     let form = Form::of(args.shown.json, args.shown.full);
     let marked = args.marks.add(&imported.path, &imported.manifest);
     let summary = print_run(&imported.path, imported.manifest, form)?;
     args.shown.gates.hold(None, &summary, marked)
+}
+
+/// The run whose stalls are attributed.
+fn opened(run: &str, places: &Places) -> anyhow::Result<RunReader> {
+    Ok(RunReader::open(&resolve(&places.runs()?, run)?)?)
 }
 
 fn victim(args: &ImportArgs) -> Result<Option<Victim>, UsageError> {

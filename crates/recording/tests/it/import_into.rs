@@ -119,7 +119,7 @@ fn the_stored_verdicts_are_those_of_a_replay() {
     // Its records are shown around a stall.
     let stalls: Vec<_> = again.stalls().unwrap().map(Result::unwrap).collect();
     let longest = stalls.iter().max_by_key(|stall| stall.length()).unwrap();
-    let shown = stall_timelines(&again, &[longest.id], Nanos(50_000)).unwrap();
+    let shown = stall_timelines(&again, std::slice::from_ref(longest)).unwrap();
     assert!(!shown.is_empty());
 }
 

@@ -8,13 +8,17 @@ use crate::sources::source_words;
 use crate::style::Tone;
 use jitterscope_analyze::{AttributionSummary, RunSummary, SourceWords, Trust, WakeupSummary};
 use jitterscope_model::{
-    AskedEventRecords, ClockKind, Imported, Nanos, ProbeKind, RateSource, SourceStatus, visible,
+    AddedRecords, AlignmentStart, AskedEventRecords, ClockKind, Imported, Nanos, ProbeKind,
+    RateSource, SourceStatus, visible,
 };
 
 /// The least share of events inside stalls at which the correlation is sound.
 pub(super) const SOUND: f64 = 0.999;
 /// The coverage from which nothing was missed.
 pub(super) const COVERED: f64 = 0.9999;
+
+/// The coverage from which another tool's records are said to be there for the whole run.
+const COVERED_BY_FILE: f64 = 0.99;
 
 /// What is said of figures of the whole measurement, of which a run is a part.
 const SAVED: &str = "not known of a saved part";
@@ -48,6 +52,15 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
     if let Some(from) = &summary.run.imported {
         report.fact(None, "imported", imported(from));
     }
+    if let Some(added) = &summary.run.added {
+        report.fact(None, "events from", events_from(added));
+        let is_partial = added.covered < COVERED_BY_FILE;
+        report.fact(
+            is_partial.then_some(Tone::Warning),
+            "aligned",
+            aligned(added),
+        );
+    }
     report.fact(None, "clock", clock(summary));
     if let Some(attribution) = &summary.attribution {
         if attribution.stalls > 0 {
@@ -68,10 +81,11 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
         let is_noisy = trust.helpers_on_measured.then_some(Tone::Warning);
         report.fact(is_noisy, "own noise", noise(trust));
     }
-    match (&trust.price, &summary.run.imported) {
+    let of_file = summary.run.imported.is_some() || summary.run.added.is_some();
+    match (&trust.price, of_file) {
         (None, _) => {}
-        (Some(price), None) => report.fact(None, "tracing cost", super::price::text(price)),
-        (Some(price), Some(_)) => report.fact(None, "records", super::price::records(price)),
+        (Some(price), false) => report.fact(None, "tracing cost", super::price::text(price)),
+        (Some(price), true) => report.fact(None, "records", super::price::records(price)),
     }
     for (at, asked) in summary.run.asked_events.iter().enumerate() {
         report.fact(
@@ -170,6 +184,52 @@ fn imported(from: &Imported) -> String {
         );
     }
     text
+}
+
+/// The file whose records the verdicts rest on.
+fn events_from(added: &AddedRecords) -> String {
+    let mut text = imported(&added.file);
+    if let Some((file, _)) = text.split_once("; it ") {
+        text.truncate(file.len());
+    }
+    format!(
+        "{text}; the stalls are those of run {}",
+        visible(&added.run)
+    )
+}
+
+/// How the file's clock was aligned with the probe's, and how sure that is.
+fn aligned(added: &AddedRecords) -> String {
+    let share = |of: u64, all: u64| percent_down(of as f64 / all.max(1) as f64, 2);
+    let began = match added.run_ns {
+        ns if ns < 0 => format!("{} before", Nanos(ns.unsigned_abs())),
+        ns => format!("{} after", Nanos(ns.unsigned_abs())),
+    };
+    let start = match added.start {
+        AlignmentStart::SameClock => "both have one clock",
+        AlignmentStart::ClockReadings => "searched near the recorder's readings of the clocks",
+        AlignmentStart::TimeOfDay => "searched near the time of day that both state",
+        AlignmentStart::Everywhere => "searched at every offset",
+    };
+    format!(
+        "{} of {} compared records lie in stalls (shifted in time, {}); {start}; of the first {} comparisons \
+         {} fit, at the best other offset {}; the file begins {began} the first stall; its clock runs {} ppm \
+         {} than stated, to within {} per record; it covers {} of the measured time, and stalls outside have no verdict",
+        share(added.inside, added.compared),
+        count(added.compared),
+        share(added.by_chance, added.compared),
+        count(added.first_compared),
+        count(added.first_fits),
+        count(added.elsewhere),
+        format_args!("{:.2}", added.drift_ppb.unsigned_abs() as f64 / 1e3),
+        if added.drift_ppb < 0 {
+            "slower"
+        } else {
+            "faster"
+        },
+        added.error_ns,
+        percent_down(added.covered, 2),
+    )
 }
 
 fn clock(summary: &RunSummary) -> String {

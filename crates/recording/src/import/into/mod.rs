@@ -364,8 +364,8 @@ impl<'a> Joined<'a> {
             records,
             inside,
             by_chance,
-            first_records,
-            first_inside,
+            first_compared,
+            first_fits,
             elsewhere,
         } = &aligned.alignment;
         let (rate, first) = (self.manifest.rate, aligned.first_record);
@@ -383,8 +383,8 @@ impl<'a> Joined<'a> {
             compared: *records,
             inside: *inside,
             by_chance: *by_chance,
-            first_visits: *first_records,
-            first_inside: *first_inside,
+            first_compared: *first_compared,
+            first_fits: *first_fits,
             elsewhere: *elsewhere,
             covered: 0.0,
         }
