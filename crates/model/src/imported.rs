@@ -58,19 +58,27 @@ pub struct AddedRecords {
     pub drift_ppb: i64,
     /// How far a record's time on the probe's clock may be off.
     pub error_ns: Nanos,
-    /// Records of measured CPUs that were compared, and those that lie in a stall.
+    /// Records of measured CPUs that were compared.
     pub compared: u64,
+    /// The compared records that lie in a stall.
     pub inside: u64,
-    /// Those that lie in a stall after a shift in time.
+    /// The compared records that lie in a stall after a shift in time.
     pub by_chance: u64,
-    /// Visits of the kernel and beginnings of stalls in the stretch that was aligned first: how many were compared, how
-    /// many its offset fits (a visit lies in a stall; a stall begins with a record), and how many the best offset
-    /// elsewhere.
-    pub first_compared: u64,
-    pub first_fits: u64,
-    pub elsewhere: u64,
+    /// The stretch that was aligned first; null if both are one clock.
+    pub first: Option<FirstStretch>,
     /// The part of the measured time, 0 to 1, that the records cover: elsewhere stalls have no verdict.
     pub covered: f64,
+}
+
+/// What decided between the offsets that fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FirstStretch {
+    /// Visits of the kernel and beginnings of stalls that were compared.
+    pub compared: u64,
+    /// Those that the chosen offset fits: the visit lies in a stall; the stall begins with a record.
+    pub fits: u64,
+    /// Those that the best other offset fits.
+    pub elsewhere: u64,
 }
 
 /// How the search for the offset between two clocks began.

@@ -79,7 +79,7 @@ pub use event::{Comm, EventKind, KernelAddr, KernelEvent, Name, TaskRef, softirq
 pub use event_grain::EventGrain;
 pub use exponential::{EXPONENTIAL_SCHEMA, bucket_end_ns, exponential_bucket};
 pub use gap::{Gap, Stall, StallId, ThreadRef};
-pub use imported::{AddedRecords, AlignmentStart, Imported};
+pub use imported::{AddedRecords, AlignmentStart, FirstStretch, Imported};
 pub use journal::{JournalEntry, JournalError, JournalReader};
 pub use kernel_source::{Record, Source, SourceTurn};
 pub use keyed::{Keyed, KeyedMap, KeyedSet};

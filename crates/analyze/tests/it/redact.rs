@@ -309,9 +309,11 @@ fn manifest() -> RunManifest {
             compared: 5,
             inside: 5,
             by_chance: 1,
-            first_compared: 6,
-            first_fits: 6,
-            elsewhere: 2,
+            first: Some(FirstStretch {
+                compared: 6,
+                fits: 6,
+                elsewhere: 2,
+            }),
             covered: 1.0,
         }),
         moment: Some(SavedMoment {

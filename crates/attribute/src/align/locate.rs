@@ -27,6 +27,8 @@ const FEW_BEGINNINGS: usize = 64;
 const BEGINNINGS: usize = 200;
 /// How far visits at the ends of a stretch may be misplaced by a wrong drift.
 const MISPLACED: Nanos = Nanos(600);
+/// Drifts are first tried in steps that are longer by this.
+const COARSE: i64 = 8;
 /// Offsets that are closer together are one.
 const APART: Nanos = Nanos(20_000);
 /// The offsets of a search are looked at in pieces of this length.
@@ -254,8 +256,6 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
     let reach = (half * MOST_DRIFT * 1e-6) as i64 + 1;
     let step = known.ticks(MISPLACED) as f64 / half;
     let steps = (MOST_DRIFT * 1e-6 / step).ceil() as i64;
-    // No drift first: it wins unless another one fits more.
-    let slopes = || (0..=steps).flat_map(|n| [n, -n]).map(|n| n as f64 * step);
     let around = |of: &Best| {
         let from = (of.from - reach).max(offsets.0);
         (from, (of.to + reach).min(offsets.1))
@@ -265,15 +265,31 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
     for candidate in candidates(known, stretch, offsets, reach) {
         let bounds = around(&candidate);
         let beginnings = stretch.beginnings(known, bounds, BEGINNINGS);
-        let mut of_candidate = (Best::default(), 0.0);
-        for slope in slopes() {
+        let mut at = |n: i64, wider: i64| {
+            let slope = n as f64 * step;
             stretch.ranges(known, &beginnings, (slope, bounds), &mut ranges);
-            let here = best(&ranges, &mut edges);
-            if here.count > of_candidate.0.count {
-                of_candidate = (here, slope);
+            for range in &mut ranges {
+                *range = (range.0 - wider, range.1 + wider);
             }
-        }
-        found.push(of_candidate);
+            best(&ranges, &mut edges)
+        };
+        // Drifts in coarse steps, with ranges that are wider by what these misplace.
+        let wider = known.ticks(MISPLACED) * COARSE / 2;
+        let coarse = (-steps / COARSE)..=(steps / COARSE);
+        let coarse: Vec<(u64, i64)> = coarse
+            .map(|n| (at(n * COARSE, wider).count, n * COARSE))
+            .collect();
+        let most = coarse.iter().map(|(count, _)| *count).max().unwrap_or(0);
+        let promising = coarse.iter().filter(|(count, _)| count * 20 >= most * 19);
+        let fine = promising.flat_map(|(_, n)| n - COARSE / 2..n + COARSE / 2);
+        let fine: Vec<(Best, i64)> = fine.map(|n| (at(n, 0), n)).collect();
+        let most = fine.iter().map(|(of, _)| of.count).max().unwrap_or(0);
+        let fit = || fine.iter().filter(|(of, _)| of.count == most);
+        // The middle of the drifts that fit alike, if it fits as well.
+        let sum: i64 = fit().map(|(_, n)| n).sum();
+        let middle = sum / fit().count().max(1) as i64;
+        let chosen = fit().min_by_key(|(_, n)| (n - middle).abs());
+        found.extend(chosen.map(|(of, n)| (*of, *n as f64 * step)));
     }
     found.sort_by_key(|(range, _)| std::cmp::Reverse(range.count));
     let (range, slope) = found.first().copied().unwrap_or_default();
@@ -335,6 +351,8 @@ fn candidates(
         from = to + 1;
     }
     keep_best(&mut kept, reach);
+    let most = kept.first().map_or(0, |best| best.count);
+    kept.retain(|range| range.count * 2 >= most);
     kept
 }
 

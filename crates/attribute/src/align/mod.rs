@@ -17,7 +17,7 @@ mod tests;
 
 pub use map::ClockMap;
 
-use jitterscope_model::{Nanos, TickRate, Ticks};
+use jitterscope_model::{FirstStretch, Nanos, TickRate, Ticks};
 use locate::{Located, Stretch, locate};
 use overlap::{Known, Share};
 
@@ -35,7 +35,7 @@ pub struct CpuTimes {
 pub struct Guess {
     pub file: Ticks,
     pub probe: Ticks,
-    /// How far it may be off.
+    /// How far it may be off; zero if both are one clock.
     pub within: Nanos,
 }
 
@@ -50,7 +50,7 @@ pub struct Rates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alignment {
     pub map: ClockMap,
-    /// How far a mapped time may be off: half of the widest range of offsets that fits a stretch best.
+    /// How far a mapped time may be off: the widest range of offsets that fits a stretch best.
     pub error: Nanos,
     /// How much faster the file's clock runs than stated, relative to the probe's, parts per billion.
     pub drift_ppb: i64,
@@ -59,11 +59,8 @@ pub struct Alignment {
     pub inside: u64,
     /// Those that were within a stall after a shift in time.
     pub by_chance: u64,
-    /// Visits of the kernel and beginnings of stalls in the stretch that was found first: how many were compared, how
-    /// many its offset fits, and how many the best one elsewhere.
-    pub first_compared: u64,
-    pub first_fits: u64,
-    pub elsewhere: u64,
+    /// `None` if both are one clock.
+    pub first: Option<FirstStretch>,
 }
 
 /// Why the clocks cannot be aligned.
@@ -113,6 +110,16 @@ pub fn align(
     guess: Option<Guess>,
 ) -> Result<Alignment, AlignError> {
     let known = Known::new(cpus, rates).ok_or_else(|| AlignError::too_few(cpus))?;
+    if let Some(Guess {
+        file,
+        probe,
+        within: Nanos::ZERO,
+    }) = guess
+    {
+        let second = (file.0 + rates.file.hz, probe.0 + rates.probe.hz);
+        let map = ClockMap::new(vec![(file.0, probe.0), second], rates);
+        return proven(&known, map, None);
+    }
     let offsets = known.offsets(guess);
     let mut located = first(&known, offsets).ok_or_else(|| AlignError::too_few(cpus))?;
     located.check(&known)?;
@@ -123,6 +130,16 @@ pub fn align(
     }
     let tracked = track::track(&known, &located);
     let map = ClockMap::new(known.knots(&tracked.knots), rates);
+    proven(&known, map, Some((&located, tracked.width)))
+}
+
+/// The alignment by this map, if enough of all records lie in stalls. `found`: how it was found, and the widest range of
+/// offsets.
+fn proven(
+    known: &Known<'_>,
+    map: ClockMap,
+    found: Option<(&Located, u64)>,
+) -> Result<Alignment, AlignError> {
     let Share {
         records,
         inside,
@@ -134,16 +151,19 @@ pub fn align(
     if !due(SHARE_INSIDE) || !is_proven {
         return Err(AlignError::Unrelated { inside, records });
     }
+    let width = found.map_or(0, |(_, width)| width);
     Ok(Alignment {
         drift_ppb: map.drift_ppb(),
         map,
-        error: rates.probe.nanos(Ticks(tracked.width.div_ceil(2))),
+        error: known.rates.probe.nanos(Ticks(width)),
         records,
         inside,
         by_chance,
-        first_compared: located.score.compared(),
-        first_fits: located.score.fits(),
-        elsewhere: located.elsewhere.fits(),
+        first: found.map(|(located, _)| FirstStretch {
+            compared: located.score.compared(),
+            fits: located.score.fits(),
+            elsewhere: located.elsewhere.fits(),
+        }),
     })
 }
 

@@ -4,8 +4,8 @@ use super::locate::Visit;
 use super::{ClockMap, CpuTimes, FEWEST, Guess, Rates};
 use jitterscope_model::{Nanos, Ticks};
 
-/// The control shifts records by so much.
-const CONTROL_SHIFT: Nanos = Nanos(313_370_017);
+/// The control shifts records by this part of the measured time, around its end: no period divides it.
+const CONTROL_SHIFT: f64 = 0.381_966_011;
 
 /// Stalls and records of the measured CPUs in ticks of the probe's clock: stalls since the first one began, records
 /// since the first one, at the stated rates. The offset of a record is what its time must be raised by.
@@ -106,12 +106,13 @@ impl<'a> Known<'a> {
 
     /// How many of all records lie in stalls, at their mapped times and shifted.
     pub(super) fn share(&self, map: &ClockMap) -> Share {
-        let shift = self.rates.probe.ticks(CONTROL_SHIFT).0;
         let mut share = Share::default();
         for cpu in self.cpus {
             let (Some((from, _)), Some((_, to))) = (cpu.stalls.first(), cpu.stalls.last()) else {
                 continue;
             };
+            let whole = to.since(*from).0.max(1);
+            let shift = (whole as f64 * CONTROL_SHIFT) as u64;
             let within = |at: Ticks| {
                 let before = cpu.stalls.partition_point(|(start, _)| *start <= at);
                 before > 0 && at <= cpu.stalls[before - 1].1
@@ -123,10 +124,7 @@ impl<'a> Known<'a> {
                 }
                 share.records += 1;
                 share.inside += u64::from(within(at));
-                let shifted = match at.since(*from).0 >= shift {
-                    true => at - Ticks(shift),
-                    false => at + Ticks(shift),
-                };
+                let shifted = *from + Ticks((at.since(*from).0 + shift) % whole);
                 share.by_chance += u64::from(within(shifted));
             }
         }

@@ -159,7 +159,7 @@ fn the_same_clock_stays_exactly_the_same() {
     let guess = Guess {
         file: Ticks(0),
         probe: Ticks(0),
-        within: Nanos(1_000_000),
+        within: Nanos::ZERO,
     };
     let found = align(&[of], same, Some(guess)).unwrap();
     for at in [0, SECOND, 10 * SECOND, 100 * SECOND] {

@@ -47,11 +47,13 @@ pub(super) fn track(known: &Known<'_>, located: &Located) -> Tracked {
     let all = before.iter().rev().chain([&first]).chain(&after);
     let width = all.clone().map(|knot| knot.width).max().unwrap_or(0);
     let mut knots: Vec<(i64, i64)> = all.map(|knot| (knot.at, knot.offset)).collect();
+    let mut width = width;
     if knots.len() == 1 {
         // The drift, too.
         let at = first.at + located.half;
         let grown = (located.half as f64 * located.slope) as i64;
         knots.push((at, first.offset + grown));
+        width += (located.half as f64 * located.slope_error) as u64;
     }
     Tracked { knots, width }
 }

@@ -38,7 +38,7 @@ exit ${status:-0}
 "#;
 
 /// Records a file; `None` where that is impossible.
-fn recorded(dir: &Path, options: &[&str]) -> Option<()> {
+pub fn recorded(dir: &Path, options: &[&str]) -> Option<()> {
     if Command::new("trace-cmd").arg("--version").output().is_err() {
         jitterscope_testing::skip("trace-cmd is not installed");
         return None;

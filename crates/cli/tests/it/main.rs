@@ -52,6 +52,7 @@ mod handed_on;
 mod hostile;
 mod https;
 mod import;
+mod import_into;
 mod import_perf;
 mod killed;
 mod lost;

@@ -211,16 +211,20 @@ fn aligned(added: &AddedRecords) -> String {
         AlignmentStart::TimeOfDay => "searched near the time of day that both state",
         AlignmentStart::Everywhere => "searched at every offset",
     };
+    let first = added.first.map_or_else(String::new, |of| {
+        format!(
+            "; of the first {} comparisons {} fit, at the best other offset {}",
+            count(of.compared),
+            count(of.fits),
+            count(of.elsewhere)
+        )
+    });
     format!(
-        "{} of {} compared records lie in stalls (shifted in time, {}); {start}; of the first {} comparisons \
-         {} fit, at the best other offset {}; the file begins {began} the first stall; its clock runs {} ppm \
+        "{} of {} compared records lie in stalls (shifted in time, {}); {start}{first}; the file begins {began} the first stall; its clock runs {} ppm \
          {} than stated, to within {} per record; it covers {} of the measured time, and stalls outside have no verdict",
         share(added.inside, added.compared),
         count(added.compared),
         share(added.by_chance, added.compared),
-        count(added.first_compared),
-        count(added.first_fits),
-        count(added.elsewhere),
         format_args!("{:.2}", added.drift_ppb.unsigned_abs() as f64 / 1e3),
         if added.drift_ppb < 0 {
             "slower"

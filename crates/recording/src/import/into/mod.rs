@@ -364,28 +364,24 @@ impl<'a> Joined<'a> {
             records,
             inside,
             by_chance,
-            first_compared,
-            first_fits,
-            elsewhere,
+            first,
         } = &aligned.alignment;
-        let (rate, first) = (self.manifest.rate, aligned.first_record);
-        let at = map.probe_time(first);
+        let (rate, record) = (self.manifest.rate, aligned.first_record);
+        let at = map.probe_time(record);
         let signed = |ticks: Ticks| i64::try_from(rate.nanos(ticks).0).unwrap_or(i64::MAX);
         let begin = aligned.first_stall;
         AddedRecords {
             file,
             run: self.run.manifest().id.clone(),
             start: aligned.start,
-            file_ns: aligned.file_rate.nanos(first).0,
+            file_ns: aligned.file_rate.nanos(record).0,
             run_ns: signed(at.since(begin)) - signed(begin.since(at)),
             drift_ppb: *drift_ppb,
             error_ns: *error,
             compared: *records,
             inside: *inside,
             by_chance: *by_chance,
-            first_compared: *first_compared,
-            first_fits: *first_fits,
-            elsewhere: *elsewhere,
+            first: *first,
             covered: 0.0,
         }
     }

@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Stalls and records of a CPU that are compared at most: 16 and 8 bytes each.
 const MOST: usize = 4 << 20;
-/// How far a reading of the same clock can be off, and of a clock that the recorder read.
-const OF_SAME: Nanos = Nanos(1_000_000);
+/// How far a reading of a clock that the recorder read can be off.
 const OF_READING: Nanos = Nanos(50_000_000);
 /// Clocks that start when the machine does differ by so much; those of `local` and `perf` also drift apart.
 const OF_BOOT: Nanos = Nanos(10_000_000_000);
@@ -130,7 +129,7 @@ fn guesses(
         ClockKind::MonotonicRaw => clock == "mono_raw",
     };
     if same {
-        guesses.push((AlignmentStart::SameClock, begin.ticks, begin.ticks, OF_SAME));
+        guesses.push((AlignmentStart::SameClock, Ticks(0), Ticks(0), Nanos::ZERO));
     } else if let Some((reading, within)) = reading(clock, &begin) {
         let file = opened.clock.rate.ticks(Nanos(reading));
         guesses.push((AlignmentStart::ClockReadings, file, begin.ticks, within));
