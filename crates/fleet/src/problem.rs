@@ -91,11 +91,13 @@ impl From<Problem> for UploadProblem {
 }
 
 /// Texts by which stores and systems name a cause; the first that fits decides.
-const SIGNS: [(&str, ProblemKind); 19] = [
+const SIGNS: [(&str, ProblemKind); 21] = [
     ("RequestTimeTooSkewed", ProblemKind::Clock),
     ("RequestExpired", ProblemKind::Clock),
     ("SignatureDoesNotMatch", ProblemKind::Credentials),
     ("InvalidAccessKeyId", ProblemKind::Credentials),
+    ("ExpiredToken", ProblemKind::Credentials),
+    ("InvalidToken", ProblemKind::Credentials),
     ("NotSignedUp", ProblemKind::Credentials),
     ("AuthenticationFailed", ProblemKind::Credentials),
     ("AuthorizationFailure", ProblemKind::Credentials),

@@ -23,7 +23,7 @@ pub const LEAST_TIMES: f64 = 1.5;
 pub const FEWEST_TWINS: usize = 5;
 /// Hosts that were measured for a smaller share of the usual time are left out: their shares scatter more.
 const LEAST_MEASURED: f64 = 0.25;
-/// Shares below this are equal: a tenth of a microsecond a second.
+/// An excess below this does not matter: a tenth of a microsecond a second.
 const NOTHING: f64 = 1e-7;
 /// A kind of culprit is compared if at least this share of the hosts has some: its logarithms need values.
 const MOSTLY: f64 = 0.8;
@@ -307,7 +307,10 @@ fn worse_in(
         None => host.share(),
         Some(kind) => shares.of_kind(host, kind),
     };
-    let position = |host: &FleetHost| share(host).max(NOTHING).ln();
+    // A host with none counts as the one with least: a floor above the others would narrow their spread.
+    let shares_of_all = hosts.iter().map(|(host, _)| share(host));
+    let least = shares_of_all.filter(|of| *of > 0.0).fold(1.0, f64::min);
+    let position = |host: &FleetHost| share(host).max(least).ln();
     let distances: Vec<f64> = hosts
         .iter()
         .map(|(host, group)| {
@@ -321,7 +324,7 @@ fn worse_in(
         let (host, group) = hosts[at];
         let twins = || group.iter().filter(|of| of.host_id != host.host_id);
         let twins_share = middle(twins().map(|of| share(of)).collect());
-        if share(host) < LEAST_TIMES * twins_share {
+        if share(host) < (LEAST_TIMES * twins_share).max(twins_share + NOTHING) {
             return None;
         }
         let cause = |culprit: (&str, &str), share: f64| Cause {

@@ -29,8 +29,10 @@ const BEGINNINGS: usize = 200;
 const MISPLACED: Nanos = Nanos(600);
 /// Drifts are first tried in steps that are longer by this.
 const COARSE: i64 = 8;
-/// Offsets that are closer together are one.
-const APART: Nanos = Nanos(20_000);
+/// Offsets that are closer together are one, found less exactly.
+const APART: Nanos = Nanos(150_000);
+/// An offset beside the best one may be the right one if it fits nearly as often: by so many times less.
+const NEARLY: u64 = 4;
 /// The offsets of a search are looked at in pieces of this length.
 const PIECE: Nanos = Nanos(1_000_000_000);
 
@@ -56,6 +58,8 @@ pub(super) struct Located {
     pub(super) half: i64,
     /// The offsets at the centre.
     pub(super) range: Best,
+    /// The width of the offsets that fit nearly as well.
+    pub(super) uncertain: u64,
     pub(super) offset: i64,
     /// How fast the offset grows, and how far that may be off.
     pub(super) slope: f64,
@@ -297,8 +301,16 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
     let beside = around(&range);
     let beginnings = stretch.beginnings(known, beside, BEGINNINGS);
     stretch.ranges(known, &beginnings, (slope, beside), &mut ranges);
-    peaks(&ranges, &mut edges, |peak| found.push((peak, slope)));
     let apart = known.ticks(APART).unsigned_abs();
+    let mut uncertain = range;
+    peaks(&ranges, &mut edges, |peak| {
+        let is_beside = peak.middle().abs_diff(range.middle()) <= apart;
+        if is_beside && peak.count + NEARLY >= range.count {
+            uncertain.from = uncertain.from.min(peak.from);
+            uncertain.to = uncertain.to.max(peak.to);
+        }
+        found.push((peak, slope));
+    });
     let others = found
         .into_iter()
         .filter(|(other, _)| other.middle().abs_diff(range.middle()) > apart);
@@ -308,6 +320,7 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
         centre: stretch.centre,
         half: stretch.half,
         range,
+        uncertain: uncertain.width(),
         offset: range.middle(),
         slope,
         slope_error: step + range.width() as f64 / half,

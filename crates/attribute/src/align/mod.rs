@@ -19,7 +19,7 @@ pub use map::ClockMap;
 
 use jitterscope_model::{FirstStretch, Nanos, TickRate, Ticks};
 use locate::{Located, Stretch, locate};
-use overlap::{Known, Share};
+use overlap::{Known, Share, is_enough};
 
 /// What is known of one CPU, each in order of time.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +145,9 @@ fn proven(
         inside,
         by_chance,
     } = known.share(&map);
+    if !is_enough(usize::try_from(records).unwrap_or(usize::MAX)) {
+        return Err(AlignError::Unrelated { inside, records });
+    }
     let due = |share: f64| inside as f64 >= share * records as f64;
     let beyond = SHARE_BEYOND_CHANCE * records.saturating_sub(by_chance) as f64;
     let is_proven = inside.saturating_sub(by_chance) as f64 >= beyond;

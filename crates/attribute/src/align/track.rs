@@ -40,7 +40,7 @@ pub(super) fn track(known: &Known<'_>, located: &Located) -> Tracked {
     let first = Knot {
         at: located.centre,
         offset: located.offset,
-        width: located.range.width(),
+        width: located.uncertain,
     };
     let before = follow(known, located, first, -1);
     let after = follow(known, located, first, 1);
@@ -108,7 +108,7 @@ fn follow(known: &Known<'_>, located: &Located, first: Knot, direction: i64) -> 
                 knots.push(Knot {
                     at: centre,
                     offset: again.offset,
-                    width: again.range.width(),
+                    width: again.uncertain,
                 });
                 since = knots.len() - 1;
             }

@@ -92,7 +92,7 @@ fn trace_cmds_records_say_who_caused_the_stalls_of_a_probe_that_traced_nothing()
     assert!((0.1..0.6).contains(&of("covered")), "{added}");
     // Of the time that the trace covers, the thief had its share.
     let culprits = run["attribution"]["culprits"].as_array().unwrap();
-    let of_thief = |row: &&serde_json::Value| row["culprit"].to_string().contains("into-thief");
+    let of_thief = |row: &&serde_json::Value| row["name"] == "into-thief";
     let total = culprits
         .iter()
         .filter(of_thief)

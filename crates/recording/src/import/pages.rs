@@ -31,6 +31,8 @@ struct Reading<'f> {
     gaps: u64,
     /// Ends a CPU whose last pages are missing: nothing is known of it from its last record on.
     tail: Option<Vec<u8>>,
+    /// The last record so far.
+    last: Ticks,
 }
 
 impl Reading<'_> {
@@ -46,7 +48,8 @@ impl Reading<'_> {
 /// The pages of a file.
 pub(super) struct FilePages<'f> {
     readings: Vec<Reading<'f>>,
-    /// The base time of each one's next page, and its number.
+    /// The time from which each one's next page counts, and its number: its base time, or the last record before it if
+    /// some were lost in between. What ends in that time must not be judged before the loss is known.
     order: BinaryHeap<Reverse<(Ticks, usize)>>,
     layout: PageLayout,
     feed: PageFeed,
@@ -107,6 +110,7 @@ impl<'f> FilePages<'f> {
             after_loss: false,
             gaps: 0,
             tail: None,
+            last: Ticks(0),
         };
         let named = |(tid, comm): &(i32, jitterscope_model::Comm)| NameRead {
             after: 0,
@@ -149,6 +153,7 @@ impl<'f> FilePages<'f> {
             after_loss,
             gaps,
             tail,
+            last,
             ..
         } = &mut self.readings[number];
         if tail.is_some() {
@@ -163,7 +168,9 @@ impl<'f> FilePages<'f> {
             }
             match Page::parse(&layout, bytes) {
                 Ok(page) if !page.is_empty() => {
-                    self.order.push(Reverse((page.base(), number)));
+                    let is_lossy = *after_loss || page.loss() != PageLoss::None;
+                    let from = if is_lossy { *last } else { page.base() };
+                    self.order.push(Reverse((from, number)));
                     return Ok(());
                 }
                 // Without records.
@@ -175,7 +182,7 @@ impl<'f> FilePages<'f> {
         }
         if *after_loss {
             *tail = Some(Page::of_loss(&layout, self.end));
-            self.order.push(Reverse((self.end, number)));
+            self.order.push(Reverse((*last, number)));
         }
         Ok(())
     }
@@ -228,6 +235,7 @@ impl<'f> FilePages<'f> {
                         last,
                         bytes,
                     })])?;
+                    self.readings[number].last = last;
                 }
             }
             // The end of a CPU whose last page already was at the end.
