@@ -70,8 +70,7 @@ fn simulated(
     random: &mut Random,
 ) -> CpuTimes {
     let mut starts = Vec::new();
-    if load.ticks > 0 {
-        let period = SECOND / load.ticks;
+    if let Some(period) = SECOND.checked_div(load.ticks) {
         let number = seconds * load.ticks;
         starts.extend((0..number).map(|n| begin + n * period + random.below(SECOND / 5_000_000)));
     }
@@ -93,7 +92,7 @@ fn simulated(
         if kind >= load.odd {
             times.stalls.push((Ticks(start), Ticks(end)));
         }
-        if kind >= load.odd || kind % 2 == 0 {
+        if kind >= load.odd || kind.is_multiple_of(2) {
             let of = [
                 start + lead,
                 start + lead + length / 2,
