@@ -31,8 +31,8 @@ const MISPLACED: Nanos = Nanos(600);
 const COARSE: i64 = 8;
 /// Offsets that are closer together are one, found less exactly.
 const APART: Nanos = Nanos(150_000);
-/// An offset beside the best one may be the right one if it fits nearly as often: by so many times less.
-const NEARLY: u64 = 4;
+/// An offset beside the best one may be the right one if chance makes the difference with at least this probability.
+const UNCERTAIN: f64 = 1e-3;
 /// The offsets of a search are looked at in pieces of this length.
 const PIECE: Nanos = Nanos(1_000_000_000);
 
@@ -173,6 +173,7 @@ impl Stretch {
             self.centre + self.half + most,
         );
         let mut all = Vec::new();
+        let number = number.div_ceil(known.of.len().max(1));
         for (cpu, of) in known.of.iter().enumerate() {
             let begin = of.stalls.partition_point(|(start, _)| *start < from);
             let end = of.stalls.partition_point(|(start, _)| *start <= to);
@@ -253,8 +254,18 @@ impl Stretch {
     }
 }
 
-/// Finds the best offset of a stretch between these bounds.
-pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) -> Located {
+/// Finds the best offset of a stretch between these bounds. `None` if no visit can lie in a stall there.
+pub(super) fn locate(
+    known: &Known<'_>,
+    stretch: &Stretch,
+    (least, most): (i64, i64),
+) -> Option<Located> {
+    // Beyond these offsets, the stretch meets no stall.
+    let ends = (stretch.centre - stretch.half, stretch.centre + stretch.half);
+    let offsets = (least.max(-ends.1), most.min(known.stalls_end - ends.0));
+    if offsets.0 > offsets.1 {
+        return None;
+    }
     let half = stretch.half as f64;
     // Drift may misplace a visit so far.
     let reach = (half * MOST_DRIFT * 1e-6) as i64 + 1;
@@ -296,16 +307,18 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
         found.extend(chosen.map(|(of, n)| (*of, *n as f64 * step)));
     }
     found.sort_by_key(|(range, _)| std::cmp::Reverse(range.count));
-    let (range, slope) = found.first().copied().unwrap_or_default();
+    let (range, slope) = found.first().copied().filter(|(of, _)| of.count > 0)?;
     // Beside it, too.
     let beside = around(&range);
     let beginnings = stretch.beginnings(known, beside, BEGINNINGS);
     stretch.ranges(known, &beginnings, (slope, beside), &mut ranges);
     let apart = known.ticks(APART).unsigned_abs();
+    let by_chance = stretch.by_chance(known, range.middle());
+    let nearly = UNCERTAIN.ln() / by_chance.0.max(by_chance.1).ln();
     let mut uncertain = range;
     peaks(&ranges, &mut edges, |peak| {
         let is_beside = peak.middle().abs_diff(range.middle()) <= apart;
-        if is_beside && peak.count + NEARLY >= range.count {
+        if is_beside && range.count.saturating_sub(peak.count) as f64 <= nearly {
             uncertain.from = uncertain.from.min(peak.from);
             uncertain.to = uncertain.to.max(peak.to);
         }
@@ -316,7 +329,7 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
         .filter(|(other, _)| other.middle().abs_diff(range.middle()) > apart);
     let other = others.max_by_key(|(other, _)| other.count);
     let (other, other_slope) = other.unwrap_or_default();
-    Located {
+    Some(Located {
         centre: stretch.centre,
         half: stretch.half,
         range,
@@ -330,8 +343,8 @@ pub(super) fn locate(known: &Known<'_>, stretch: &Stretch, offsets: (i64, i64)) 
             _ => stretch.score(known, other_slope, other.middle()),
         },
         apart: other.middle().abs_diff(range.middle()),
-        by_chance: stretch.by_chance(known, range.middle()),
-    }
+        by_chance,
+    })
 }
 
 /// The ranges of offsets that the landmarks and some beginnings of stalls allow most often, whatever the drift.
@@ -349,7 +362,7 @@ fn candidates(
     let mut kept: Vec<Best> = Vec::new();
     let (mut ranges, mut edges) = (Vec::new(), Vec::new());
     let mut from = least;
-    while from <= most {
+    while from <= most && !known.is_stopped() {
         let to = (from + piece).min(most);
         let bounds = (from - reach, to + reach);
         let beginnings = stretch.beginnings(known, bounds, FEW_BEGINNINGS);
@@ -401,7 +414,14 @@ impl Located {
         );
         let (visit, stall) = self.by_chance;
         let chance = of_visits * visit.ln() + of_stalls * stall.ln();
-        if of_visits + of_stalls < 4.0 || chance > CHANCE.ln() {
+        let is_clear = of_visits + of_stalls >= 4.0 && chance <= CHANCE.ln();
+        if !is_clear && self.elsewhere.compared() == 0 {
+            return Err(AlignError::Unproven {
+                inside,
+                records: visits,
+            });
+        }
+        if !is_clear {
             return Err(AlignError::Ambiguous {
                 apart: known.rates.probe.nanos(Ticks(self.apart)),
                 inside: self.score.fits(),

@@ -15,8 +15,16 @@ pub struct ClockMap {
 }
 
 impl ClockMap {
-    /// `knots`: pairs of times, ascending.
-    pub(super) fn new(knots: Vec<(u64, u64)>, rates: Rates) -> ClockMap {
+    /// `knots`: pairs of times, in order of the file's; those that do not ascend on both clocks are left out.
+    pub(super) fn new(mut knots: Vec<(u64, u64)>, rates: Rates) -> ClockMap {
+        let mut last: Option<(u64, u64)> = None;
+        knots.retain(|knot| {
+            let ascends = last.is_none_or(|last| last.0 < knot.0 && last.1 < knot.1);
+            if ascends {
+                last = Some(*knot);
+            }
+            ascends
+        });
         let ends = knots.first().copied().zip(knots.last().copied());
         let (file_ticks, probe_ticks) = match ends {
             Some(((file, probe), (last_file, last_probe))) if last_file > file => {

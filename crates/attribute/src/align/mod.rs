@@ -61,6 +61,8 @@ pub struct Alignment {
     pub by_chance: u64,
     /// `None` if both are one clock.
     pub first: Option<FirstStretch>,
+    /// Times of the file between which no offset fits: the map is not valid there.
+    pub unfit: Vec<(Ticks, Ticks)>,
 }
 
 /// Why the clocks cannot be aligned.
@@ -77,6 +79,15 @@ pub enum AlignError {
          another machine, or its records are of other CPUs"
     )]
     Unrelated { inside: u64, records: u64 },
+    /// An offset fits, but nothing proves it.
+    #[error(
+        "at the best offset, {inside} of {records} visits of the kernel lie in a stall, but so would they by chance: \
+         nearly all time is stalled, or there are too few. Record more of the same time"
+    )]
+    Unproven { inside: u64, records: u64 },
+    /// The caller ended the search.
+    #[error("interrupted")]
+    Stopped,
     /// Two offsets fit.
     #[error(
         "two offsets that are {apart} apart fit alike ({inside} and {elsewhere} of {records} comparisons): \
@@ -100,28 +111,34 @@ const SHARE_BEYOND_CHANCE: f64 = 0.5;
 /// Wrong offsets pass with at most this probability.
 const CHANCE: f64 = 1e-9;
 
-/// Finds the map between the clocks. Without a guess, any offset counts at which the two overlap.
+/// Finds the map between the clocks. Without a guess, any offset counts at which the two overlap. The search ends early
+/// if `stop` returns true.
 ///
 /// # Errors
-/// There is too little to compare, no offset fits, or several do.
+/// There is too little to compare, no offset fits, or several do; or the search was stopped.
 pub fn align(
     cpus: &[CpuTimes],
     rates: Rates,
     guess: Option<Guess>,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Alignment, AlignError> {
-    let known = Known::new(cpus, rates).ok_or_else(|| AlignError::too_few(cpus))?;
+    let known = Known::new(cpus, rates, stop).ok_or_else(|| AlignError::too_few(cpus))?;
     if let Some(Guess {
         file,
         probe,
         within: Nanos::ZERO,
     }) = guess
     {
-        let second = (file.0 + rates.file.hz, probe.0 + rates.probe.hz);
-        let map = ClockMap::new(vec![(file.0, probe.0), second], rates);
+        // Whatever rates are stated.
+        let map = ClockMap::new(vec![(file.0, probe.0), (file.0 + 1, probe.0 + 1)], rates);
         return proven(&known, map, None);
     }
     let offsets = known.offsets(guess);
-    let mut located = first(&known, offsets).ok_or_else(|| AlignError::too_few(cpus))?;
+    let found = first(&known, offsets);
+    if known.is_stopped() {
+        return Err(AlignError::Stopped);
+    }
+    let mut located = found.ok_or_else(|| AlignError::too_few(cpus))?;
     located.check(&known)?;
     if guess.is_some() {
         // A guess that fits is better than the middle of all offsets that do.
@@ -129,8 +146,18 @@ pub fn align(
         located.offset = guessed.clamp(located.range.from, located.range.to);
     }
     let tracked = track::track(&known, &located);
+    if known.is_stopped() {
+        return Err(AlignError::Stopped);
+    }
     let map = ClockMap::new(known.knots(&tracked.knots), rates);
-    proven(&known, map, Some((&located, tracked.width)))
+    let found = proven(&known, map, Some((&located, tracked.width)))?;
+    let unfit = tracked.unfit.into_iter();
+    Ok(Alignment {
+        unfit: unfit
+            .map(|(from, to)| (known.file_time(from), known.file_time(to)))
+            .collect(),
+        ..found
+    })
 }
 
 /// The alignment by this map, if enough of all records lie in stalls. `found`: how it was found, and the widest range of
@@ -167,20 +194,28 @@ fn proven(
             fits: located.score.fits(),
             elsewhere: located.elsewhere.fits(),
         }),
+        unfit: Vec::new(),
     })
 }
 
-/// Stretches to try, in parts of the file.
+/// Stretches to try at least, in parts of the file's time that may meet the run's.
 const PLACES: [f64; 5] = [0.5, 0.3, 0.7, 0.1, 0.9];
+/// More of them, so that a short run in a long file is met: at most so many.
+const MOST_PLACES: i64 = 64;
 
 /// The first stretch whose offset is clear, or the best one; `None` without enough records in the range.
 fn first(known: &Known, offsets: (i64, i64)) -> Option<Located> {
     let mut best: Option<Located> = None;
-    for place in PLACES {
-        let Some(stretch) = Stretch::at(known, offsets, place) else {
+    let more = (known.records_end / (known.stalls_end / 2).max(1)).min(MOST_PLACES);
+    let more = (PLACES.len() as i64..more).map(|n| (n as f64 + 0.5) / more as f64);
+    for place in PLACES.into_iter().chain(more) {
+        let stretch = Stretch::at(known, offsets, place);
+        let Some(found) = stretch.and_then(|stretch| locate(known, &stretch, offsets)) else {
             continue;
         };
-        let found = locate(known, &stretch, offsets);
+        if known.is_stopped() {
+            return None;
+        }
         if found.check(known).is_ok() {
             return Some(found);
         }

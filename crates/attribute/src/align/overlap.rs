@@ -4,6 +4,8 @@ use super::locate::Visit;
 use super::{ClockMap, CpuTimes, FEWEST, Guess, Rates};
 use jitterscope_model::{Nanos, Ticks};
 
+/// Times on the scale are below this, so that their sums are times, too.
+const FARTHEST: i64 = i64::MAX >> 3;
 /// The control shifts records by this part of the measured time, around its end: no period divides it.
 const CONTROL_SHIFT: f64 = 0.381_966_011;
 
@@ -11,6 +13,7 @@ const CONTROL_SHIFT: f64 = 0.381_966_011;
 /// since the first one, at the stated rates. The offset of a record is what its time must be raised by.
 pub(super) struct Known<'a> {
     cpus: &'a [CpuTimes],
+    stop: &'a dyn Fn() -> bool,
     pub(super) rates: Rates,
     pub(super) of: Vec<OfCpu>,
     first_stall: u64,
@@ -35,17 +38,24 @@ pub(super) struct Share {
 
 impl<'a> Known<'a> {
     /// `None` if no CPU has both.
-    pub(super) fn new(cpus: &'a [CpuTimes], rates: Rates) -> Option<Known<'a>> {
+    pub(super) fn new(
+        cpus: &'a [CpuTimes],
+        rates: Rates,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Option<Known<'a>> {
         let both = |cpu: &&CpuTimes| !cpu.stalls.is_empty() && !cpu.records.is_empty();
         let with_both = || cpus.iter().filter(both);
         let first_stall = with_both().filter_map(|cpu| cpu.stalls.first()).min()?.0.0;
         let first_record = with_both().filter_map(|cpu| cpu.records.first()).min()?.0;
         let scaled = |record: &Ticks| {
-            let since = i128::from(record.0 - first_record);
+            let since = i128::from(record.0.saturating_sub(first_record));
             let at = since * i128::from(rates.probe.hz) / i128::from(rates.file.hz.max(1));
-            i64::try_from(at).unwrap_or(i64::MAX >> 2)
+            i64::try_from(at).unwrap_or(FARTHEST).min(FARTHEST)
         };
-        let since = |at: Ticks| i64::try_from(at.0 - first_stall).unwrap_or(i64::MAX >> 2);
+        let since = |at: Ticks| {
+            let since = at.0.saturating_sub(first_stall);
+            i64::try_from(since).unwrap_or(FARTHEST).min(FARTHEST)
+        };
         let of: Vec<OfCpu> = with_both()
             .map(|cpu| OfCpu {
                 stalls: cpu
@@ -59,6 +69,7 @@ impl<'a> Known<'a> {
         let last = |of: &dyn Fn(&OfCpu) -> i64, cpus: &[OfCpu]| cpus.iter().map(of).max();
         Some(Known {
             cpus,
+            stop,
             rates,
             first_stall,
             first_record,
@@ -68,9 +79,22 @@ impl<'a> Known<'a> {
         })
     }
 
+    pub(super) fn is_stopped(&self) -> bool {
+        (self.stop)()
+    }
+
+    /// A time of the scale of records, on the file's clock.
+    pub(super) fn file_time(&self, at: i64) -> Ticks {
+        let (hz, file_hz) = (self.rates.probe.hz.max(1), self.rates.file.hz);
+        let file = i128::from(at) * i128::from(file_hz) / i128::from(hz);
+        let file = (file + i128::from(self.first_record)).clamp(0, i128::from(u64::MAX));
+        Ticks(u64::try_from(file).unwrap_or(u64::MAX))
+    }
+
     /// The probe's ticks in a time.
     pub(super) fn ticks(&self, time: Nanos) -> i64 {
-        i64::try_from(self.rates.probe.ticks(time).0).unwrap_or(i64::MAX >> 2)
+        let ticks = i64::try_from(self.rates.probe.ticks(time).0);
+        ticks.unwrap_or(FARTHEST).min(FARTHEST)
     }
 
     /// The offsets to look at: those near a guess, or all at which stalls and records overlap.
@@ -83,7 +107,7 @@ impl<'a> Known<'a> {
         let (hz, file_hz) = (self.rates.probe.hz, self.rates.file.hz.max(1));
         let at = since * i128::from(hz) / i128::from(file_hz);
         let offset = probe - i128::from(self.first_stall) - at;
-        let bound = i128::from(i64::MAX >> 2);
+        let bound = i128::from(FARTHEST);
         let offset = i64::try_from(offset.clamp(-bound, bound)).unwrap_or(0);
         let within = self.ticks(guess.within);
         (offset - within, offset + within)
@@ -92,14 +116,13 @@ impl<'a> Known<'a> {
     /// Knots on the clocks themselves: a record's time on this scale, and its offset.
     pub(super) fn knots(&self, knots: &[(i64, i64)]) -> Vec<(u64, u64)> {
         let on_clocks = |(at, offset): &(i64, i64)| {
-            let (hz, file_hz) = (self.rates.probe.hz.max(1), self.rates.file.hz);
-            let file = i128::from(*at) * i128::from(file_hz) / i128::from(hz);
-            let file = file + i128::from(self.first_record);
+            let file = self.file_time(*at).0;
             // The exact place of the rounded time.
-            let exact = (file - i128::from(self.first_record)) * i128::from(hz)
-                / i128::from(file_hz.max(1));
+            let since = i128::from(file) - i128::from(self.first_record);
+            let (hz, file_hz) = (self.rates.probe.hz, self.rates.file.hz.max(1));
+            let exact = since * i128::from(hz) / i128::from(file_hz);
             let probe = exact + i128::from(*offset) + i128::from(self.first_stall);
-            Some((u64::try_from(file).ok()?, u64::try_from(probe).ok()?))
+            Some((file, u64::try_from(probe).ok()?))
         };
         knots.iter().filter_map(on_clocks).collect()
     }
@@ -150,9 +173,7 @@ impl OfCpu {
             |(start, end): &(i64, i64)| ((start - first).max(least), (end - last).min(most));
         into.extend(met.map(range).filter(|(from, to)| from <= to));
     }
-}
 
-impl OfCpu {
     /// Adds the offsets between these bounds at which a record comes at most `entry` after a stall that begins at
     /// `start`.
     pub(super) fn begun(
@@ -169,7 +190,8 @@ impl OfCpu {
         // One range for records that are close together: a stall begins once.
         let mut open: Option<(i64, i64)> = None;
         let mut close = |range: Option<(i64, i64)>| {
-            into.extend(range.map(|(from, to)| (from.max(least), to.min(most))));
+            let within = range.map(|(from, to)| (from.max(least), to.min(most)));
+            into.extend(within.filter(|(from, to)| from <= to));
         };
         for at in near {
             open = match open {

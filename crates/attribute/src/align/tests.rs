@@ -33,6 +33,9 @@ fn rates() -> Rates {
     }
 }
 
+/// Nobody stops a search.
+const GOES_ON: fn() -> bool = || false;
+
 /// Random numbers with a known beginning.
 struct Random(u64);
 
@@ -138,7 +141,7 @@ proptest! {
     ) {
         let clocks = Clocks { zero, ppm };
         let cpus = cpus(USUAL, clocks, seconds, seed);
-        let found = align(&cpus, rates(), None).unwrap();
+        let found = align(&cpus, rates(), None, &GOES_ON).unwrap();
         let error = rates().probe.nanos(Ticks(worst(&found.map, clocks, seconds)));
         prop_assert!(error <= Nanos(2_000), "{error} off, said {}", found.error);
         prop_assert!(found.inside * 100 >= found.records * 96, "{found:?}");
@@ -151,8 +154,13 @@ proptest! {
 fn the_same_clock_stays_exactly_the_same() {
     let mut random = Random(5);
     let of = simulated(USUAL, Ticks, (3 * SECOND, 30), &mut random);
+    // Whatever its rate is said to be.
+    let stated = TickRate {
+        hz: PROBE_HZ + 1234,
+        ..rates().probe
+    };
     let same = Rates {
-        file: rates().probe,
+        file: stated,
         probe: rates().probe,
     };
     let guess = Guess {
@@ -160,11 +168,14 @@ fn the_same_clock_stays_exactly_the_same() {
         probe: Ticks(0),
         within: Nanos::ZERO,
     };
-    let found = align(&[of], same, Some(guess)).unwrap();
+    let found = align(&[of], same, Some(guess), &GOES_ON).unwrap();
     for at in [0, SECOND, 10 * SECOND, 100 * SECOND] {
         assert_eq!(found.map.probe_time(Ticks(at)), Ticks(at));
     }
-    assert_eq!(found.drift_ppb, 0);
+    assert_eq!(
+        found.drift_ppb,
+        1234 * 1_000_000_000 / -(PROBE_HZ as i64) - 1
+    );
 }
 
 #[test]
@@ -179,7 +190,7 @@ fn a_drift_that_changes_is_followed() {
     };
     let mut random = Random(11);
     let of = simulated(USUAL, file, (7 * SECOND, 60), &mut random);
-    let found = align(&[of], rates(), None).unwrap();
+    let found = align(&[of], rates(), None, &GOES_ON).unwrap();
     let worst = (0..600).map(|n| {
         let at = 7 * SECOND + n * SECOND / 10;
         found.map.probe_time(file(at)).0.abs_diff(at)
@@ -209,14 +220,14 @@ fn a_guess_decides_between_ticks_and_without_one_they_are_refused() {
         (7 * SECOND, 10),
         &mut random,
     )];
-    let refused = align(&of, rates(), None).unwrap_err();
+    let refused = align(&of, rates(), None, &GOES_ON).unwrap_err();
     assert!(matches!(refused, AlignError::Ambiguous { .. }), "{refused}");
     let guess = Guess {
         file: clocks.file(9 * SECOND),
         probe: Ticks(9 * SECOND + SECOND / 2000),
         within: Nanos(1_000_000),
     };
-    let found = align(&of, rates(), Some(guess)).unwrap();
+    let found = align(&of, rates(), Some(guess), &GOES_ON).unwrap();
     assert!(
         worst(&found.map, clocks, 10) < SECOND / 500_000,
         "{found:?}"
@@ -239,7 +250,7 @@ fn records_of_another_time_are_refused() {
             records: other.records,
         })
         .collect();
-    let refused = align(&mixed, rates(), None).unwrap_err();
+    let refused = align(&mixed, rates(), None, &GOES_ON).unwrap_err();
     assert!(
         matches!(
             refused,
@@ -255,7 +266,7 @@ fn too_little_is_said_to_be_too_little() {
         stalls: vec![(Ticks(5), Ticks(9)); 3],
         records: vec![Ticks(7); 3],
     };
-    let refused = align(&[few], rates(), None).unwrap_err();
+    let refused = align(&[few], rates(), None, &GOES_ON).unwrap_err();
     assert_eq!(
         refused,
         AlignError::TooFew {
@@ -263,7 +274,7 @@ fn too_little_is_said_to_be_too_little() {
             stalls: 3
         }
     );
-    let none = align(&[], rates(), None).unwrap_err();
+    let none = align(&[], rates(), None, &GOES_ON).unwrap_err();
     assert_eq!(
         none,
         AlignError::TooFew {
@@ -294,10 +305,125 @@ fn a_busy_cpu_and_a_quiet_one_are_aligned() {
             (7 * SECOND, seconds),
             &mut random,
         )];
-        let found = align(&of, rates(), None).unwrap();
+        let found = align(&of, rates(), None, &GOES_ON).unwrap();
         let error = rates()
             .probe
             .nanos(Ticks(worst(&found.map, clocks, seconds)));
         assert!(error < Nanos(12_000), "{others}: {error}, {found:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_longer_than_the_run_or_shorter_is_aligned() {
+    let clocks = Clocks {
+        zero: 1 << 45,
+        ppm: 18.0,
+    };
+    let mut random = Random(91);
+    let begin = 30 * SECOND;
+    let all = simulated(USUAL, |at| clocks.file(at), (begin, 60), &mut random);
+    let part = |(from, to): (u64, u64), (first, last): (u64, u64)| {
+        let at = |second: u64| Ticks(begin + second * SECOND);
+        let within = |stall: &(Ticks, Ticks)| at(from) <= stall.0 && stall.1 <= at(to);
+        let record = |at: &Ticks| {
+            clocks.file(begin + first * SECOND) <= *at && *at <= clocks.file(begin + last * SECOND)
+        };
+        CpuTimes {
+            stalls: all.stalls.iter().copied().filter(within).collect(),
+            records: all.records.iter().copied().filter(record).collect(),
+        }
+    };
+    // The run within the file, before it, after it, and the file within the run.
+    for (run, file) in [
+        ((20, 40), (0, 60)),
+        ((0, 20), (5, 60)),
+        ((30, 60), (0, 40)),
+        ((0, 60), (20, 30)),
+    ] {
+        let found = align(&[part(run, file)], rates(), None, &GOES_ON).unwrap();
+        let (from, to) = (run.0.max(file.0), run.1.min(file.1));
+        let at = |n: u64| begin + from * SECOND + n * (to - from) * SECOND / 100;
+        let error = |n| found.map.probe_time(clocks.file(at(n))).0.abs_diff(at(n));
+        let worst = rates()
+            .probe
+            .nanos(Ticks((0..=100).map(error).max().unwrap()));
+        assert!(worst < Nanos(3_000), "{run:?} {file:?}: {worst}");
+        assert!(
+            found.unfit.is_empty(),
+            "{run:?} {file:?}: {:?}",
+            found.unfit
+        );
+    }
+}
+
+#[test]
+fn a_step_of_the_clock_leaves_no_wrong_times() {
+    // The file's clock loses half a second in the 30th second.
+    let turn = 37 * SECOND;
+    let file = |probe: u64| {
+        let since = probe as f64 / PROBE_HZ as f64 * FILE_HZ as f64;
+        let step = if probe < turn { 0 } else { FILE_HZ / 2 };
+        Ticks((1 << 50) + since.round() as u64 - step)
+    };
+    let mut random = Random(12);
+    let mut of = simulated(USUAL, file, (7 * SECOND, 60), &mut random);
+    of.records.sort_unstable();
+    let found = align(&[of], rates(), None, &GOES_ON);
+    // Either half of the file is not aligned, or the file is refused.
+    if let Ok(found) = found {
+        let wrong = |probe: u64| {
+            let at = file(probe);
+            let is_unfit = found
+                .unfit
+                .iter()
+                .any(|(from, to)| *from <= at && at <= *to);
+            !is_unfit && found.map.probe_time(at).0.abs_diff(probe) > SECOND / 20_000
+        };
+        let wrong = (0..600)
+            .filter(|n| wrong(7 * SECOND + n * SECOND / 10))
+            .count();
+        assert!(wrong <= 30, "{wrong} of 600");
+    }
+}
+
+#[test]
+fn a_search_can_be_stopped() {
+    let clocks = Clocks {
+        zero: 1 << 45,
+        ppm: 18.0,
+    };
+    let cpus = cpus(USUAL, clocks, 4, 9);
+    let stopped = align(&cpus, rates(), None, &|| true).unwrap_err();
+    assert_eq!(stopped, AlignError::Stopped);
+}
+
+proptest! {
+    #[test]
+    fn times_without_sense_are_refused_or_mapped(
+        stalls in prop::collection::vec((any::<u64>(), any::<u64>()), 0..60),
+        records in prop::collection::vec(any::<u64>(), 0..60),
+        file_hz in 1u64..100_000_000_000,
+        at in any::<u64>(),
+    ) {
+        let mut stalls: Vec<(Ticks, Ticks)> = stalls
+            .into_iter()
+            .map(|(a, b)| (Ticks(a.min(b)), Ticks(a.max(b))))
+            .collect();
+        stalls.sort_unstable();
+        let mut records: Vec<Ticks> = records.into_iter().map(Ticks).collect();
+        records.sort_unstable();
+        let rates = Rates {
+            file: TickRate { hz: file_hz, ..rates().file },
+            ..rates()
+        };
+        let asked = std::cell::Cell::new(0);
+        // Long searches end.
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 200
+        };
+        if let Ok(found) = align(&[CpuTimes { stalls, records }], rates, None, &stop) {
+            let _ = found.map.probe_time(Ticks(at));
+        }
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Tracked {
     pub(super) knots: Vec<(i64, i64)>,
     /// The widest range of offsets.
     pub(super) width: u64,
+    /// Times of records between which no offset fits.
+    pub(super) unfit: Vec<(i64, i64)>,
 }
 
 #[derive(Clone, Copy)]
@@ -42,12 +44,12 @@ pub(super) fn track(known: &Known<'_>, located: &Located) -> Tracked {
         offset: located.offset,
         width: located.uncertain,
     };
-    let before = follow(known, located, first, -1);
-    let after = follow(known, located, first, 1);
+    let mut unfit = Vec::new();
+    let before = follow(known, located, (first, -1), &mut unfit);
+    let after = follow(known, located, (first, 1), &mut unfit);
     let all = before.iter().rev().chain([&first]).chain(&after);
-    let width = all.clone().map(|knot| knot.width).max().unwrap_or(0);
+    let mut width = all.clone().map(|knot| knot.width).max().unwrap_or(0);
     let mut knots: Vec<(i64, i64)> = all.map(|knot| (knot.at, knot.offset)).collect();
-    let mut width = width;
     if knots.len() == 1 {
         // The drift, too.
         let at = first.at + located.half;
@@ -55,11 +57,20 @@ pub(super) fn track(known: &Known<'_>, located: &Located) -> Tracked {
         knots.push((at, first.offset + grown));
         width += (located.half as f64 * located.slope_error) as u64;
     }
-    Tracked { knots, width }
+    Tracked {
+        knots,
+        width,
+        unfit,
+    }
 }
 
-/// The knots in one direction of time: 1 or -1.
-fn follow(known: &Known<'_>, located: &Located, first: Knot, direction: i64) -> Vec<Knot> {
+/// The knots in one direction of time, 1 or -1, to the end of the file or of the measured time.
+fn follow(
+    known: &Known<'_>,
+    located: &Located,
+    (first, direction): (Knot, i64),
+    unfit: &mut Vec<(i64, i64)>,
+) -> Vec<Knot> {
     let mut knots = vec![first];
     let (mut slope, mut error) = (located.slope, located.slope_error);
     // The first knot with this drift.
@@ -84,8 +95,14 @@ fn follow(known: &Known<'_>, located: &Located, first: Knot, direction: i64) -> 
         edge += direction * step;
         step = usual;
         let centre = from + (to - from) / 2;
+        if known.is_stopped() {
+            break;
+        }
         let way = (centre - last.at) as f64;
         let expected = last.offset + (way * slope) as i64;
+        if !(0..=known.stalls_end).contains(&(centre + expected)) {
+            break;
+        }
         let reach = (way.abs() * error) as i64 + last.width as i64 + SLACK;
         ranges.clear();
         for visit in &found {
@@ -103,7 +120,11 @@ fn follow(known: &Known<'_>, located: &Located, first: Knot, direction: i64) -> 
             let reach = (way.abs() * CHANGED) as i64 + last.width as i64 + SLACK;
             let stretch = Stretch::of(centre, (to - from) / 2 + 1, found);
             let again = locate(known, &stretch, (expected - reach, expected + reach));
-            if again.check(known).is_ok() {
+            let fits = again.filter(|again| again.check(known).is_ok());
+            if fits.is_none() {
+                unfit.push((from, to));
+            }
+            if let Some(again) = fits {
                 (slope, error) = (again.slope, again.slope_error);
                 knots.push(Knot {
                     at: centre,
@@ -112,6 +133,10 @@ fn follow(known: &Known<'_>, located: &Located, first: Knot, direction: i64) -> 
                 });
                 since = knots.len() - 1;
             }
+            continue;
+        }
+        if (range.from, range.to) == (expected - reach, expected + reach) {
+            // One stall has all of the step: it says nothing.
             continue;
         }
         let knot = Knot {

@@ -7,7 +7,7 @@ use jitterscope_source::ContextError;
 use jitterscope_source::ctf::CtfError;
 use jitterscope_source::perfdata::PerfDataError;
 use jitterscope_source::perfetto::PerfettoError;
-use jitterscope_source::tracedat::TraceDatError;
+use jitterscope_source::tracedat::{RetimeError, TraceDatError};
 use jitterscope_store::StoreError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,9 @@ pub enum ImportError {
     /// The folder is a CTF trace that we do not read.
     #[error("{}: {source}", visible(&path.to_string_lossy()))]
     Ctf { path: PathBuf, source: CtfError },
+    /// The file contradicts itself.
+    #[error("{}: {source}", visible(&file.to_string_lossy()))]
+    Damaged { file: PathBuf, source: RetimeError },
     /// The folder holds no trace.
     #[error(
         "{} is a folder without a file named metadata. import reads a folder if it is a CTF trace: name the one with \

@@ -132,7 +132,7 @@ impl Facts {
         let start = self.clock_start;
         let added = Added::default();
         let sources = self.file.sources(opened, source, added);
-        let mut warnings = self.file.warnings(opened, source, &sources);
+        let mut warnings = self.file.warnings(opened, source, (&sources, added));
         warnings.extend(results.warnings);
         RunManifest {
             schema_version: RUN_SCHEMA_VERSION,

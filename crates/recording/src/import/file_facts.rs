@@ -63,7 +63,7 @@ impl FileFacts {
         &self,
         opened: &Opened,
         source: &FilePages<'_>,
-        sources: &[SourceReport],
+        (sources, added): (&[SourceReport], Added),
     ) -> Vec<Warning> {
         let mut warnings: Vec<Warning> = crate::after::of_sources(sources).into_iter().collect();
         let mut cut = source.incomplete();
@@ -78,10 +78,9 @@ impl FileFacts {
                 records: opened.moved,
             });
         }
-        if source.disordered > 0 {
-            warnings.push(Warning::ImportDisordered {
-                pages: source.disordered,
-            });
+        let disordered = source.disordered.saturating_add(added.disordered);
+        if disordered > 0 {
+            warnings.push(Warning::ImportDisordered { pages: disordered });
         }
         if self.imported.clock == Imported::LOCAL_CLOCK && opened.cpus().len() > 1 {
             warnings.push(Warning::ImportLocalClock);

@@ -12,7 +12,7 @@ use jitterscope_source::format::EventFormat;
 use jitterscope_source::perfdata::{self, PerfDataError};
 use jitterscope_source::perfetto::{self, PerfettoError};
 use jitterscope_source::tracedat::{
-    Buffer, CpuData, CpuPages, Measured, ReadAt, TraceDat, TraceDatError, least_memory,
+    Buffer, CpuData, CpuPages, Measured, ReadAt, RetimeError, TraceDat, TraceDatError, least_memory,
 };
 use jitterscope_source::{FormatText, Page, PageLayout, Symbols, SymbolsError, TraceContext};
 use std::fs::File;
@@ -74,6 +74,8 @@ pub(super) struct Added {
     pub(super) records: u64,
     /// The measured time with records, the sum over the CPUs.
     pub(super) covered: Ticks,
+    /// Pages that were left out because they are out of order.
+    pub(super) disordered: u64,
 }
 
 /// A file before anything of it is read.
@@ -313,9 +315,14 @@ impl Opened {
         let retimed = self
             .dat
             .retimed(&buffers, &self.layout, (measured, &time), file, stop)
-            .map_err(|source| match source.kind() {
-                io::ErrorKind::Interrupted => ImportError::Interrupted,
-                _ => ImportError::of_pages(dir, source),
+            .map_err(|source| match source {
+                RetimeError::Stopped => ImportError::Interrupted,
+                RetimeError::Read(source) => ImportError::Read(source),
+                RetimeError::Write(source) => ImportError::of_pages(dir, source),
+                source @ (RetimeError::Tables | RetimeError::Losses) => ImportError::Damaged {
+                    file: settings.file.clone(),
+                    source,
+                },
             })?;
         let role = |buffer: usize, cpu: CpuId| {
             let of = |of: &&Stream| of.buffer == buffers[buffer] && of.cpu == cpu;
@@ -338,11 +345,14 @@ impl Opened {
             losses: retimed.added_losses,
             records: retimed.added_records,
             covered: retimed.covered,
+            disordered: retimed.disordered,
         };
+        let cut = self.cut.iter().chain(retimed.cut.iter());
         let opened = Opened {
             dat: retimed.dat,
             clock,
             streams,
+            cut: cut.collect(),
             ..self
         };
         Ok((opened, added))

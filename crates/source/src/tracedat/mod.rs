@@ -28,7 +28,7 @@ pub(crate) use events::is_read;
 pub use events::missing;
 pub use options::{Options, TscScale};
 pub use pages::{CpuPages, least_memory};
-pub use retimed::{Measured, Retimed};
+pub use retimed::{Measured, RetimeError, Retimed};
 pub(crate) use tracing::Tracing;
 
 use crate::context::FormatText;

@@ -24,23 +24,47 @@ pub struct Measured {
     pub until: Ticks,
     /// Records so much before and after are kept, too: they show the state at the ends.
     pub around: Ticks,
+    /// Times of the file, in order, at which its records have no known time on the other clock: they count as lost.
+    pub without: Vec<(Ticks, Ticks)>,
 }
 
 /// A file with its records at other times.
 pub struct Retimed {
     pub dat: TraceDat,
-    /// Losses that were added, each with a count of one: before the first record of a measured CPU, and after its last.
+    /// Losses that were added, each with a count of one: where records do not cover the measurement.
     pub added_losses: u64,
     /// Records of no event that were added: each ends a loss.
     pub added_records: u64,
     /// The measured time that the records cover, the sum over the CPUs.
     pub covered: Ticks,
+    /// CPUs of which pages are missing or damaged.
+    pub cut: CpuSet,
+    /// Pages that were left out because they are out of order.
+    pub disordered: u64,
 }
 
-/// The first and the last record of a CPU.
-struct Ends {
-    first: Ticks,
-    last: Ticks,
+/// Why a file is not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum RetimeError {
+    #[error("reading the file: {0}")]
+    Read(io::Error),
+    #[error("{0}")]
+    Write(io::Error),
+    #[error("its tables are damaged: they name more bytes than the file has")]
+    Tables,
+    #[error("it has more losses than records could have")]
+    Losses,
+    #[error("interrupted")]
+    Stopped,
+}
+
+impl From<PagesError> for RetimeError {
+    fn from(error: PagesError) -> RetimeError {
+        match error {
+            PagesError::Io(error) => RetimeError::Write(error),
+            PagesError::Losses => RetimeError::Losses,
+        }
+    }
 }
 
 impl TraceDat {
@@ -48,7 +72,7 @@ impl TraceDat {
     /// are written into `file`. Where the records of a measured CPU do not cover the measurement, a loss says so.
     ///
     /// # Errors
-    /// The files cannot be read or written, or `stop` became true ([`io::ErrorKind::Interrupted`]).
+    /// The files cannot be read or written, the file's tables are damaged, or `stop` became true.
     pub fn retimed(
         self,
         buffers: &[usize],
@@ -56,10 +80,14 @@ impl TraceDat {
         (measured, time): (&Measured, &dyn Fn(Ticks) -> Ticks),
         file: File,
         stop: &AtomicBool,
-    ) -> io::Result<Retimed> {
+    ) -> Result<Retimed, RetimeError> {
         let chosen = buffers.iter().filter_map(|at| self.buffers.get(*at));
         let bytes = chosen.clone().flat_map(|buffer| &buffer.cpus);
         let bytes = bytes.fold(0u64, |sum, data| sum.saturating_add(data.size));
+        // CPUs that share their pages would take their room many times.
+        if bytes > self.file.length().map_err(RetimeError::Read)? {
+            return Err(RetimeError::Tables);
+        }
         let mut retiming = Retiming {
             dat: &self,
             layout,
@@ -67,16 +95,17 @@ impl TraceDat {
             time,
             store: PageStore::new(file, *layout, bytes),
             stop,
-            added: (0, 0),
+            losses: 0,
+            records: 0,
             covered: Ticks(0),
+            cut: CpuSet::new(),
+            disordered: 0,
         };
         let mut made = Vec::new();
         for (number, buffer) in chosen.enumerate() {
             for data in &buffer.cpus {
-                let ends = retiming.stream(buffer, data, number == 0)?;
-                if number == 0 && measured.cpus.contains(data.cpu) {
-                    retiming.end(data.cpu, ends)?;
-                }
+                let covers = number == 0 && measured.cpus.contains(data.cpu);
+                retiming.stream(buffer, data, covers)?;
             }
             if number == 0 {
                 let has = |cpu: &CpuId| buffer.cpus.iter().any(|data| data.cpu == *cpu);
@@ -84,7 +113,7 @@ impl TraceDat {
                     retiming.end(cpu, None)?;
                 }
             }
-            let pages = retiming.store.finish().map_err(of_pages)?;
+            let pages = retiming.store.finish()?;
             made.push(Buffer {
                 name: buffer.name.clone(),
                 ..pages
@@ -92,8 +121,11 @@ impl TraceDat {
         }
         let Retiming {
             store,
-            added: (added_losses, added_records),
+            losses,
+            records,
             covered,
+            cut,
+            disordered,
             ..
         } = retiming;
         Ok(Retimed {
@@ -103,9 +135,11 @@ impl TraceDat {
                 buffers: made,
                 ..self
             },
-            added_losses,
-            added_records,
+            added_losses: losses,
+            added_records: records,
             covered,
+            cut,
+            disordered,
         })
     }
 }
@@ -117,101 +151,138 @@ struct Retiming<'a> {
     time: &'a dyn Fn(Ticks) -> Ticks,
     store: PageStore,
     stop: &'a AtomicBool,
-    /// Losses and records that were added.
-    added: (u64, u64),
+    losses: u64,
+    records: u64,
     covered: Ticks,
+    cut: CpuSet,
+    disordered: u64,
+}
+
+/// One CPU on the way.
+#[derive(Default)]
+struct Stream {
+    /// The last record, on the file's clock and on the other one.
+    last: Option<(Ticks, Ticks)>,
+    /// Records that were lost since.
+    lost: u64,
+    /// How many of these losses we added.
+    added: u64,
 }
 
 impl Retiming<'_> {
     /// Copies the records of a CPU. `covers`: whether they must cover the measurement.
-    fn stream(
+    fn stream(&mut self, buffer: &Buffer, data: &CpuData, covers: bool) -> Result<(), RetimeError> {
+        let mut pages = self.dat.pages(buffer, data, MEMORY);
+        let (mut stream, mut gaps) = (Stream::default(), 0);
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(RetimeError::Stopped);
+            }
+            let is_there = pages.peek().map_err(RetimeError::Read)?.is_some();
+            if std::mem::replace(&mut gaps, pages.gaps()) < pages.gaps() {
+                self.cut.insert(data.cpu);
+                stream.lost += 1;
+            }
+            if !is_there {
+                break;
+            }
+            let bytes = pages.peeked();
+            // Compressed pages are longer than their part of the file.
+            self.store.make_room(bytes.len() as u64);
+            // What is cut off within its head has no record.
+            if let Ok(page) = Page::parse(self.layout, bytes) {
+                self.page(&page, data.cpu, covers, &mut stream)?;
+            }
+            pages.pass();
+        }
+        match covers {
+            true => self.end(data.cpu, Some(stream)),
+            false => Ok(()),
+        }
+    }
+
+    fn page(
         &mut self,
-        buffer: &Buffer,
-        data: &CpuData,
+        page: &Page<'_>,
+        cpu: CpuId,
         covers: bool,
-    ) -> io::Result<Option<Ends>> {
+        stream: &mut Stream,
+    ) -> Result<(), RetimeError> {
+        stream.lost += match page.loss() {
+            PageLoss::None => 0,
+            PageLoss::Lost(count) => count,
+            PageLoss::LostUnknown => 1,
+        };
+        let mut records = page.records();
+        let first = records.clone().next().map(|record| record.time);
+        if first < stream.last.map(|(at, _)| at) && first.is_some() {
+            self.disordered += 1;
+            stream.lost += 1;
+            return Ok(());
+        }
         let Measured {
             from,
             until,
             around,
             ..
         } = *self.measured;
-        let covers = covers && self.measured.cpus.contains(data.cpu);
-        let mut pages = self.dat.pages(buffer, data, MEMORY);
-        let (mut ends, mut gaps): (Option<Ends>, u64) = (None, 0);
-        while let Some(bytes) = pages.peek()? {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            // What is cut off within its head has no record.
-            let Ok(page) = Page::parse(self.layout, bytes) else {
-                pages.pass();
+        for record in records.by_ref() {
+            if self.is_without(record.time) {
+                stream.added = 1;
                 continue;
-            };
-            match page.loss() {
-                PageLoss::None => {}
-                PageLoss::Lost(count) => self.lost(data.cpu, count)?,
-                PageLoss::LostUnknown => self.lost(data.cpu, 1)?,
             }
-            let mut records = page.records();
-            for record in records.by_ref() {
-                let at = (self.time)(record.time);
-                let ends = match &mut ends {
-                    Some(ends) => ends,
-                    None => {
-                        if covers && at > from {
-                            self.added.0 += 1;
-                            self.lost(data.cpu, 1)?;
-                        }
-                        ends.insert(Ends {
-                            first: at,
-                            last: at,
-                        })
-                    }
-                };
-                ends.last = at;
-                if at + around >= from && at <= until + around {
-                    self.store
-                        .put(at.0, data.cpu, record.data)
-                        .map_err(of_pages)?;
+            let at = (self.time)(record.time);
+            if at + around < from {
+                // What was lost before does not matter.
+                (stream.lost, stream.added) = (0, 0);
+                stream.last = Some((record.time, at));
+                continue;
+            }
+            if covers && stream.last.is_none() && at > from {
+                stream.added = 1;
+            }
+            if at <= until + around {
+                let lost = std::mem::take(&mut stream.lost) + stream.added;
+                self.losses += std::mem::take(&mut stream.added);
+                if lost > 0 {
+                    self.store.lost(cpu, lost)?;
+                } else if covers {
+                    let before = stream.last.map_or(at, |(_, before)| before);
+                    self.covered = self.covered + at.min(until).since(before.max(from));
                 }
+                self.store.put(at.0, cpu, record.data)?;
+            } else if covers && stream.lost + stream.added == 0 {
+                let before = stream.last.map_or(at, |(_, before)| before);
+                self.covered = self.covered + until.since(before.max(from));
             }
-            if records.is_damaged() {
-                self.lost(data.cpu, 1)?;
-            }
-            pages.pass();
-            if std::mem::replace(&mut gaps, pages.gaps()) < pages.gaps() {
-                self.lost(data.cpu, 1)?;
-            }
+            stream.last = Some((record.time, at));
         }
-        Ok(ends)
-    }
-
-    /// Ends a measured CPU: what its records do not cover is lost.
-    fn end(&mut self, cpu: CpuId, ends: Option<Ends>) -> io::Result<()> {
-        let Measured { from, until, .. } = *self.measured;
-        let last = ends.as_ref().map_or(from, |ends| ends.last);
-        if let Some(ends) = &ends {
-            let covered = ends.last.min(until).since(ends.first.max(from));
-            self.covered = self.covered + covered;
-        }
-        if last < until {
-            self.added = (self.added.0 + 1, self.added.1 + 1);
-            self.lost(cpu, 1)?;
-            let at = until + self.measured.around;
-            self.store.put(at.0, cpu, &NO_EVENT).map_err(of_pages)?;
+        if records.is_damaged() {
+            self.cut.insert(cpu);
+            stream.lost += 1;
         }
         Ok(())
     }
 
-    fn lost(&mut self, cpu: CpuId, count: u64) -> io::Result<()> {
-        self.store.lost(cpu, count).map_err(of_pages)
+    fn is_without(&self, at: Ticks) -> bool {
+        let without = &self.measured.without;
+        let after = without.partition_point(|(from, _)| *from <= at);
+        after > 0 && at <= without[after - 1].1
     }
-}
 
-fn of_pages(error: PagesError) -> io::Error {
-    match error {
-        PagesError::Io(error) => error,
-        PagesError::Losses => io::Error::other("the file has more losses than records could have"),
+    /// Ends a measured CPU: what its records do not cover is lost.
+    fn end(&mut self, cpu: CpuId, stream: Option<Stream>) -> Result<(), RetimeError> {
+        let Measured { from, until, .. } = *self.measured;
+        let stream = stream.unwrap_or_default();
+        let last = stream.last.map_or(from, |(_, at)| at);
+        if last < until || stream.last.is_none() {
+            let lost = stream.lost + 1;
+            self.losses += 1;
+            self.records += 1;
+            self.store.lost(cpu, lost)?;
+            let at = until + self.measured.around;
+            self.store.put(at.0, cpu, &NO_EVENT)?;
+        }
+        Ok(())
     }
 }

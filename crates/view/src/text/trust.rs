@@ -53,13 +53,7 @@ pub(crate) fn report(summary: &RunSummary) -> Report {
         report.fact(None, "imported", imported(from));
     }
     if let Some(added) = &summary.run.added {
-        report.fact(None, "events from", events_from(added));
-        let is_partial = added.covered < COVERED_BY_FILE;
-        report.fact(
-            is_partial.then_some(Tone::Warning),
-            "aligned",
-            aligned(added),
-        );
+        added_records(&mut report, added);
     }
     report.fact(None, "clock", clock(summary));
     if let Some(attribution) = &summary.attribution {
@@ -160,6 +154,17 @@ fn also(asked: &AskedEventRecords, trust: &Trust) -> String {
 
 /// The file that the records come from.
 fn imported(from: &Imported) -> String {
+    let date = match from.states_date {
+        true => "; it states the time of day",
+        false => {
+            "; it does not state the time of day: its last change counts as the end of the recording"
+        }
+    };
+    file(from) + date + &unused(from)
+}
+
+/// A file's name, format and writer.
+fn file(from: &Imported) -> String {
     let mut text = format!(
         "{} of version {}",
         visible(&from.format),
@@ -171,69 +176,70 @@ fn imported(from: &Imported) -> String {
     if let Some(program) = &from.program {
         text += &format!(", written by {}", visible(program));
     }
-    text += match from.states_date {
-        true => "; it states the time of day",
-        false => {
-            "; it does not state the time of day: its last change counts as the end of the recording"
-        }
-    };
-    if from.unread_records > 0 {
-        text += &format!(
-            "; {} records of other events are not used",
-            count(from.unread_records)
-        );
-    }
     text
 }
 
-/// The file whose records the verdicts rest on.
-fn events_from(added: &AddedRecords) -> String {
-    let mut text = imported(&added.file);
-    if let Some((file, _)) = text.split_once("; it ") {
-        text.truncate(file.len());
+/// Records that no verdict uses.
+fn unused(from: &Imported) -> String {
+    match from.unread_records {
+        0 => String::new(),
+        unread => format!("; {} records of other events are not used", count(unread)),
     }
-    format!(
-        "{text}; the stalls are those of run {}",
-        visible(&added.run)
-    )
 }
 
-/// How the file's clock was aligned with the probe's, and how sure that is.
-fn aligned(added: &AddedRecords) -> String {
-    let share = |of: u64, all: u64| percent_down(of as f64 / all.max(1) as f64, 2);
-    let began = match added.run_ns {
-        ns if ns < 0 => format!("{} before", Nanos(ns.unsigned_abs())),
-        ns => format!("{} after", Nanos(ns.unsigned_abs())),
+/// The file whose records the verdicts rest on, and how its clock was aligned with the probe's.
+fn added_records(report: &mut Report, added: &AddedRecords) {
+    let mut text = format!(
+        "{}; the stalls are those of run {}",
+        file(&added.file),
+        visible(&added.run)
+    );
+    text += &unused(&added.file);
+    report.fact(None, "events from", text);
+    let share = |of: u64| percent_down(of as f64 / added.compared.max(1) as f64, 2);
+    let proof = format!(
+        "{} of {} compared records lie in stalls; shifted in time, {}",
+        share(added.inside),
+        count(added.compared),
+        share(added.by_chance)
+    );
+    report.fact(None, "aligned", proof);
+    let mut found = match added.start {
+        AlignmentStart::SameClock => "file and probe have one clock".to_owned(),
+        AlignmentStart::ClockReadings => {
+            "searched near the recorder's readings of clocks".to_owned()
+        }
+        AlignmentStart::TimeOfDay => "searched near the time of day".to_owned(),
+        AlignmentStart::Everywhere => "searched at every offset".to_owned(),
     };
-    let start = match added.start {
-        AlignmentStart::SameClock => "both have one clock",
-        AlignmentStart::ClockReadings => "searched near the recorder's readings of the clocks",
-        AlignmentStart::TimeOfDay => "searched near the time of day that both state",
-        AlignmentStart::Everywhere => "searched at every offset",
-    };
-    let first = added.first.map_or_else(String::new, |of| {
-        format!(
+    if let Some(of) = added.first {
+        found += &format!(
             "; of the first {} comparisons {} fit, at the best other offset {}",
             count(of.compared),
             count(of.fits),
             count(of.elsewhere)
-        )
-    });
-    format!(
-        "{} of {} compared records lie in stalls (shifted in time, {}); {start}{first}; the file begins {began} the first stall; its clock runs {} ppm \
-         {} than stated, to within {} per record; it covers {} of the measured time, and stalls outside have no verdict",
-        share(added.inside, added.compared),
-        count(added.compared),
-        share(added.by_chance, added.compared),
-        format_args!("{:.2}", added.drift_ppb.unsigned_abs() as f64 / 1e3),
-        if added.drift_ppb < 0 {
+        );
+    }
+    report.fact(None, "", found);
+    if added.start != AlignmentStart::SameClock {
+        let drift = added.drift_ppb.unsigned_abs() as f64 / 1e3;
+        let than = if added.drift_ppb < 0 {
             "slower"
         } else {
             "faster"
-        },
-        added.error_ns,
-        percent_down(added.covered, 2),
-    )
+        };
+        let clock = format!(
+            "the file's clock runs {drift:.2} ppm {than} than stated; a record's time is off by {} at most",
+            added.error_ns
+        );
+        report.fact(None, "", clock);
+    }
+    let is_partial = added.covered < COVERED_BY_FILE;
+    let covers = format!(
+        "the file covers {} of the measured time; stalls outside have no verdict",
+        percent_down(added.covered, 2)
+    );
+    report.fact(is_partial.then_some(Tone::Warning), "", covers);
 }
 
 fn clock(summary: &RunSummary) -> String {

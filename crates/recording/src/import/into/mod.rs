@@ -21,13 +21,13 @@ use crate::replay::ProbeTurns;
 use jitterscope_analyze::{RowsOf, timer_frequency};
 use jitterscope_attribute::{Alignment, Edge};
 use jitterscope_model::{
-    AddedRecords, ClockKind, CpuSet, EdgeCostRow, Gap, Nanos, ProbeKind, RUN_SCHEMA_VERSION, Row,
-    RunFacts, RunManifest, SelfNoise, Setup, SetupStep, Sink, Source, SourceTurn, Stall,
-    StoredTrace, Ticks, WarmUpTurn, Warning,
+    AddedRecords, CpuSet, EdgeCostRow, Gap, Nanos, ProbeKind, RUN_SCHEMA_VERSION, Row, RunFacts,
+    RunManifest, SelfNoise, Setup, SetupStep, Sink, Source, SourceTurn, Stall, StoredTrace, Ticks,
+    WarmUpTurn, Warning,
 };
 use jitterscope_source::TraceContext;
 use jitterscope_source::tracedat::Measured;
-use jitterscope_store::{RunReader, RunWriter, StoreSink, add_marks};
+use jitterscope_store::{Room, RunReader, RunWriter, StoreError, StoreSink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use times::Aligned;
 
@@ -77,9 +77,10 @@ pub fn import_into(
         from,
         until,
         around: probed.rate.ticks(AROUND),
+        without: aligned.unfit(),
     };
     let clock = FileClock {
-        name: kernel_clock(probed.clock).to_owned(),
+        name: times::kernel_clock(probed.clock).to_owned(),
         kind: probed.clock,
         rate: probed.rate,
     };
@@ -111,20 +112,13 @@ pub fn import_into(
         },
         stop,
     };
-    joined.manifest.edge_costs = joined.learned()?;
+    let first = map.probe_time(aligned.first_record);
+    joined.manifest.edge_costs = joined.learned(first)?;
     joined.write(settings, (&file, added, &aligned), observer)
 }
 
 fn is_spinning(run: &RunManifest) -> bool {
     run.probe.kind() == Some(ProbeKind::Spin) && !run.results.is_empty()
-}
-
-/// The kernel's name of a probe's clock.
-fn kernel_clock(kind: ClockKind) -> &'static str {
-    match kind {
-        ClockKind::Tsc => jitterscope_model::Imported::TSC_CLOCK,
-        ClockKind::MonotonicRaw => "mono_raw",
-    }
 }
 
 /// A run and a file with one clock.
@@ -173,15 +167,18 @@ impl<'a> Joined<'a> {
             .collect()
     }
 
-    /// What edges cost, from the first stalls: a recorder learns it from its warm-up.
-    fn learned(&self) -> Result<Vec<EdgeCostRow>, ImportError> {
+    /// What edges cost, from the first stalls with records: a recorder learns it from its warm-up.
+    fn learned(&self, first_record: Ticks) -> Result<Vec<EdgeCostRow>, ImportError> {
         let names = ReplayedNames::with_symbols(&self.context, Default::default());
         let mut source = self.pages(names)?;
         let mut turns = ProbeTurns::new(&self.manifest);
-        let attributor = |turns: &mut ProbeTurns<'_>, stall: &Stall, names: &ReplayedNames| {
-            turns.gaps.attributor.learn(stall, names);
+        let has_records = |stall: &Result<Stall, StoreError>| {
+            stall
+                .as_ref()
+                .map_or(true, |stall| stall.start >= first_record)
         };
-        let (mut left, mut waiting) = (self.run.stalls()?.take(LEARNED), Vec::new());
+        let stalls = self.run.stalls()?.filter(has_records);
+        let (mut left, mut waiting) = (stalls.take(LEARNED), Vec::new());
         loop {
             self.is_stopped()?;
             let turn = source.turn(&mut (), &mut |record| turns.take(record));
@@ -203,7 +200,7 @@ impl<'a> Joined<'a> {
             }
             turns.gaps.attributor.forget_names();
             while let Some(stall) = waiting.pop_if(|stall| stall.end <= turn.now) {
-                attributor(&mut turns, &stall, &source.names);
+                turns.gaps.attributor.learn(&stall, &source.names);
             }
             if waiting.is_empty() {
                 break;
@@ -241,6 +238,15 @@ impl<'a> Joined<'a> {
         let manifest = self.manifest.clone();
         let mut turns = ProbeTurns::new(&manifest);
         self.stalls(&mut source, &mut turns, &mut rows, observer)?;
+        if rows.is_stuck() {
+            return Err(match rows.store.room() {
+                Room::None { .. } => ImportError::NoRoom,
+                Room::Ample | Room::TraceGivenUp => match rows.store.finish(manifest.clone()) {
+                    Err(error) => error.into(),
+                    Ok(_) => ImportError::NoRoom,
+                },
+            });
+        }
         for (row, lengths) in run.intervals()?.zip(run.interval_histograms()?) {
             let (row, lengths) = (row?, lengths?);
             rows.rows(&[Row::Interval(&row, &lengths.histogram)])?;
@@ -249,7 +255,7 @@ impl<'a> Joined<'a> {
         crate::kernel_events::keep_context(&mut rows, &self.context)?;
         let sources = file.sources(self.opened, &source, added);
         let mut warnings = kept_warnings(run.manifest());
-        warnings.extend(file.warnings(self.opened, &source, &sources));
+        warnings.extend(file.warnings(self.opened, &source, (&sources, added)));
         warnings.extend(crate::warnings::of_room(rows.store.room()));
         let of_file = |name: &str| sources.iter().any(|of| of.name == name);
         let own = &run.manifest().sources;
@@ -289,10 +295,6 @@ impl<'a> Joined<'a> {
             rows.store.summary(&sums);
         }
         let path = rows.store.close(&mut manifest)?;
-        let new = RunReader::open(&path)?;
-        for log in run.marks()? {
-            add_marks(&new, log)?;
-        }
         Ok(Imported { path, manifest })
     }
 
@@ -335,7 +337,7 @@ impl<'a> Joined<'a> {
             }
             rows.tick()?;
             if rows.is_stuck() {
-                return Err(ImportError::NoRoom);
+                break;
             }
             observer.progress(&Progress {
                 elapsed: rate.nanos(now.min(until).since(from)),
@@ -365,6 +367,7 @@ impl<'a> Joined<'a> {
             inside,
             by_chance,
             first,
+            unfit: _,
         } = &aligned.alignment;
         let (rate, record) = (self.manifest.rate, aligned.first_record);
         let at = map.probe_time(record);
@@ -400,6 +403,10 @@ fn kept_warnings(run: &RunManifest) -> Vec<Warning> {
                 | Warning::EventsMissing { .. }
                 | Warning::WriterBehind { .. }
                 | Warning::TraceDiscarded { .. }
+                | Warning::ImportCut { .. }
+                | Warning::ImportDisordered { .. }
+                | Warning::ImportMoved { .. }
+                | Warning::ImportLocalClock
         )
     };
     run.warnings

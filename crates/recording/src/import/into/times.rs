@@ -13,8 +13,8 @@ use jitterscope_store::RunReader;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Stalls and records of a CPU that are compared at most: 16 and 8 bytes each.
-const MOST: usize = 4 << 20;
+/// Stalls that are compared at most, and records, from the first on: on all CPUs together. Each takes 48 bytes in all.
+const MOST: usize = 2 << 20;
 /// How far a reading of a clock that the recorder read can be off.
 const OF_READING: Nanos = Nanos(50_000_000);
 /// Clocks that start when the machine does differ by so much; those of `local` and `perf` also drift apart.
@@ -39,11 +39,13 @@ pub(super) fn align(
     stop: &AtomicBool,
 ) -> Result<Aligned, ImportError> {
     let manifest = run.manifest();
+    let most = MOST / manifest.probe.cpus.len().max(1);
     let mut cpus: BTreeMap<CpuId, CpuTimes> = BTreeMap::new();
     for stall in run.stalls()? {
         let stall = stall?;
         let of = &mut cpus.entry(stall.cpu).or_default().stalls;
-        if of.len() < MOST {
+        let follows = of.last().is_none_or(|(_, end)| *end <= stall.start);
+        if of.len() < most && follows && stall.start <= stall.end {
             of.push((stall.start, stall.end));
         }
     }
@@ -53,7 +55,7 @@ pub(super) fn align(
         .filter(|of| of.role == TraceRole::Local)
     {
         if let Some(of) = cpus.get_mut(&stream.cpu) {
-            of.records = records(opened, stream, stop)?;
+            of.records = records((opened, stream), most, stop)?;
         }
     }
     let cpus: Vec<CpuTimes> = cpus.into_values().collect();
@@ -63,7 +65,7 @@ pub(super) fn align(
     };
     let mut refused = None;
     for (start, guess) in guesses(opened, manifest)? {
-        match aligned(&cpus, rates, guess) {
+        match aligned(&cpus, rates, guess, &|| stop.load(Ordering::Relaxed)) {
             Ok(alignment) => {
                 let first = |of: fn(&CpuTimes) -> Option<Ticks>| cpus.iter().filter_map(of).min();
                 return Ok(Aligned {
@@ -74,12 +76,12 @@ pub(super) fn align(
                     file_rate: rates.file,
                 });
             }
-            // Where two offsets fit, a wider search finds no fewer.
-            Err(error @ AlignError::Ambiguous { .. }) => {
-                refused = Some(error);
-                break;
-            }
-            Err(error) => refused = Some(error),
+            Err(AlignError::Stopped) => return Err(ImportError::Interrupted),
+            // The first search that found something says most.
+            Err(error) => match &refused {
+                Some(AlignError::Ambiguous { .. } | AlignError::Unproven { .. }) => {}
+                _ => refused = Some(error),
+            },
         }
     }
     let none = AlignError::TooFew {
@@ -94,7 +96,11 @@ pub(super) fn align(
 }
 
 /// The times of a CPU's records.
-fn records(opened: &Opened, stream: &Stream, stop: &AtomicBool) -> Result<Vec<Ticks>, ImportError> {
+fn records(
+    (opened, stream): (&Opened, &Stream),
+    most: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<Ticks>, ImportError> {
     let mut times = Vec::new();
     let mut pages = opened.pages(stream);
     while let Some(bytes) = pages.peek()? {
@@ -105,9 +111,9 @@ fn records(opened: &Opened, stream: &Stream, stop: &AtomicBool) -> Result<Vec<Ti
             let last = times.last().copied().unwrap_or_default();
             let page = page.records().map(|record| record.time);
             // A page out of order has no use here.
-            times.extend(page.filter(|at| *at >= last).take(MOST - times.len()));
+            times.extend(page.filter(|at| *at >= last).take(most - times.len()));
         }
-        if times.len() >= MOST {
+        if times.len() >= most {
             break;
         }
         pages.pass();
@@ -124,13 +130,10 @@ fn guesses(
     let begin = run.clock_start;
     let mut guesses = Vec::new();
     let clock = opened.clock.name.as_str();
-    let same = match run.clock {
-        ClockKind::Tsc => clock == Imported::TSC_CLOCK,
-        ClockKind::MonotonicRaw => clock == "mono_raw",
-    };
-    if same {
+    if clock == kernel_clock(run.clock) {
         guesses.push((AlignmentStart::SameClock, Ticks(0), Ticks(0), Nanos::ZERO));
-    } else if let Some((reading, within)) = reading(clock, &begin) {
+    }
+    for (reading, within) in readings(clock, &begin) {
         let file = opened.clock.rate.ticks(Nanos(reading));
         guesses.push((AlignmentStart::ClockReadings, file, begin.ticks, within));
     }
@@ -160,18 +163,34 @@ fn guesses(
         .collect())
 }
 
-/// What the file's clock read when the recorder read its own, nanoseconds; `None` if nothing is known.
-fn reading(clock: &str, begin: &ClockReading) -> Option<(u64, Nanos)> {
-    let boot = begin.boottime_ns;
-    match clock {
-        "mono_raw" => Some((begin.monotonic_raw_ns, OF_READING)),
-        "boot" => boot.map(|ns| (ns, OF_READING)),
-        // The same, unless the machine slept.
-        "mono" => Some(match boot {
-            Some(ns) => (ns, OF_READING),
-            None => (begin.monotonic_raw_ns, OF_BOOT),
-        }),
-        "local" | "global" | "perf" => Some((begin.monotonic_raw_ns, OF_BOOT)),
-        _ => None,
+/// The kernel's name of a probe's clock.
+pub(super) fn kernel_clock(kind: ClockKind) -> &'static str {
+    match kind {
+        ClockKind::Tsc => Imported::TSC_CLOCK,
+        ClockKind::MonotonicRaw => "mono_raw",
+    }
+}
+
+/// What the file's clock may have read when the recorder read its own, nanoseconds, and how far that may be off.
+fn readings(clock: &str, begin: &ClockReading) -> Vec<(u64, Nanos)> {
+    let raw = begin.monotonic_raw_ns;
+    let boot = begin.boottime_ns.map(|ns| (ns, OF_READING));
+    let readings = match clock {
+        "mono_raw" => [Some((raw, OF_READING)), None],
+        "boot" => [boot, None],
+        // That of boot, unless the machine slept.
+        "mono" => [boot, Some((raw, OF_BOOT))],
+        "local" | "global" | "perf" => [Some((raw, OF_BOOT)), None],
+        _ => [None, None],
+    };
+    readings.into_iter().flatten().collect()
+}
+
+impl Aligned {
+    /// Times of the file that the map does not hold for, in order.
+    pub(super) fn unfit(&self) -> Vec<(Ticks, Ticks)> {
+        let mut unfit = self.alignment.unfit.clone();
+        unfit.sort_unstable();
+        unfit
     }
 }
