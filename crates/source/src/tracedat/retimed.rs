@@ -50,7 +50,7 @@ pub enum RetimeError {
     Read(io::Error),
     #[error("{0}")]
     Write(io::Error),
-    #[error("its tables are damaged: they name more bytes than the file has")]
+    #[error("its tables are damaged: several CPUs share their pages")]
     Tables,
     #[error("it has more losses than records could have")]
     Losses,
@@ -82,10 +82,13 @@ impl TraceDat {
         stop: &AtomicBool,
     ) -> Result<Retimed, RetimeError> {
         let chosen = buffers.iter().filter_map(|at| self.buffers.get(*at));
-        let bytes = chosen.clone().flat_map(|buffer| &buffer.cpus);
-        let bytes = bytes.fold(0u64, |sum, data| sum.saturating_add(data.size));
+        let length = self.file.length().map_err(RetimeError::Read)?;
+        // A file that is cut off has less than its tables name.
+        let there = |data: &CpuData| data.size.min(length.saturating_sub(data.at));
+        let bytes = chosen.clone().flat_map(|buffer| &buffer.cpus).map(there);
+        let bytes = bytes.fold(0u64, u64::saturating_add);
         // CPUs that share their pages would take their room many times.
-        if bytes > self.file.length().map_err(RetimeError::Read)? {
+        if bytes > length {
             return Err(RetimeError::Tables);
         }
         let mut retiming = Retiming {
