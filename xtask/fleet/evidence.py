@@ -1,4 +1,5 @@
-"""Asks a generated fleet the same questions in every engine, compares the answers, and writes what it saw as JSON.
+"""Asks a generated fleet the same questions in every engine, compares the answers, has `jitterscope-fleet report` judge
+it, and writes what it saw as JSON.
 
 With `more` as the last argument, it also checks that a day's questions read one day, and asks the fleet in S3."""
 
@@ -8,9 +9,10 @@ import os
 import subprocess
 import sys
 
+import report
 import s3
 
-SQL, FLEET, OUT, *MORE = sys.argv[1:]
+PROGRAM, SQL, FLEET, OUT, *MORE = sys.argv[1:]
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINES = ["duckdb", "clickhouse", "spark"]
 FIRST, SECOND, LAST = "2026-11-02", "2026-11-03", "2026-11-04"
@@ -179,6 +181,7 @@ label = os.path.basename(FLEET)
 engines = {engine: ask(engine, os.path.abspath(FLEET), questions, label) for engine in ENGINES}
 for name in questions:
     compare(f"{label}: {name}", {engine: engines[engine]["answers"][name] for engine in ENGINES})
+findings, took = report.judged(PROGRAM, FLEET, (FIRST, LAST), label)
 files, total = size(FLEET)
 result = {
     "planted": planted,
@@ -186,6 +189,8 @@ result = {
     "bytes": total,
     "engines": engines,
     "causes": found(planted, {name: engines["duckdb"]["answers"][name]["rows"] for name in questions}),
+    "report": report.check(planted, findings, label),
+    "report_seconds": took,
 }
 if MORE:
     result["only_its_day"] = only_its_day(planted, label)

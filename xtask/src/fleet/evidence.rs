@@ -1,16 +1,19 @@
 //! The same questions to three engines.
 
+use crate::dist::FLEET;
 use crate::fleet::generate::{self, GenerateArgs};
+use crate::program;
 use anyhow::{Context, ensure};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The engines, and a server for S3 with its client. Spark is only published as source.
-const ENGINES: [&str; 6] = [
+/// The engines, DuckDB's program for the report, and a server for S3 with its client. Spark is only published as source.
+const ENGINES: [&str; 7] = [
     "--no-binary=pyspark",
     "duckdb==2.0.1",
+    "duckdb-cli==1.5.6",
     "chdb==4.4.0",
     "pyspark==4.3.0",
     "moto[server]==5.2.5",
@@ -49,9 +52,13 @@ pub fn run(args: &EvidenceArgs) -> anyhow::Result<()> {
             .current_dir(&dir)
             .status()
             .context("python cannot be started")?;
-        ensure!(done.success(), "the engines do not agree, or one failed");
+        ensure!(
+            done.success(),
+            "the engines do not agree, one failed, or the report does not say what was planted"
+        );
         Ok(())
     };
+    let program = program::get()?.with_file_name(FLEET);
     let page = root.join("docs/fleet-evidence.md");
     let sql = root.join("crates/fleet/src/sql");
     let mut results = Vec::new();
@@ -73,7 +80,7 @@ pub fn run(args: &EvidenceArgs) -> anyhow::Result<()> {
         eprintln!("asking the fleet of {hosts} hosts");
         let result = dir.join(format!("hosts-{hosts}.json"));
         let more = results.is_empty().then_some(OsStr::new("more"));
-        let args = [sql.as_os_str(), fleet.as_os_str(), result.as_os_str()];
+        let args = [&program, &sql, &fleet, &result].map(|path| path.as_os_str());
         run(
             "evidence.py",
             &args.into_iter().chain(more).collect::<Vec<_>>(),

@@ -2,8 +2,8 @@
 //! probe.
 //!
 //! A record at time `t` within a stall from `a` to `b` allows the offsets from `a - t` to `b - t`. The offset that most
-//! records of a short stretch allow is the stretch's offset ([`locate`] finds the first one, with the rate at which the
-//! clocks drift apart; [`track`] goes on from there). The map between the clocks is linear from stretch to stretch.
+//! records of a short stretch allow is the stretch's offset ([`mod@locate`] finds the first one, with the rate at which the
+//! clocks drift apart; [`mod@track`] goes on from there). The map between the clocks is linear from stretch to stretch.
 //!
 //! Ticks of a kernel are periodic: a trace that has nothing else fits at many offsets, and is refused.
 
