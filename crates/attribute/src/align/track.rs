@@ -14,7 +14,7 @@ const MOST: usize = 400;
 const SHARE: f64 = 0.6;
 /// The drift follows from knots so far apart.
 const SLOPE_OVER: Nanos = Nanos(20_000_000_000);
-/// A drift changes by about this, parts per million: NTP corrects a clock in small steps.
+/// A drift changes by about this: NTP corrects a clock in small steps.
 const LEAST_ERROR: f64 = 0.2e-6;
 /// A drift may change by so much at once.
 const CHANGED: f64 = 200e-6;
@@ -86,7 +86,7 @@ fn follow(
             1 => (edge, edge + step),
             _ => (edge - step, edge),
         };
-        let found = visits(known, (from, to), MOST);
+        let mut found = visits(known, (from, to), MOST);
         let at_end = from <= 0 && direction < 0 || to >= known.records_end && direction > 0;
         if found.len() < NEEDED && step < longest && !at_end {
             step *= 2;
@@ -103,6 +103,8 @@ fn follow(
         if !(0..=known.stalls_end).contains(&(centre + expected)) {
             break;
         }
+        // Outside of the measured time there are no stalls.
+        found.retain(|visit| (0..=known.stalls_end).contains(&(visit.first + expected)));
         let reach = (way.abs() * error) as i64 + last.width as i64 + SLACK;
         ranges.clear();
         for visit in &found {

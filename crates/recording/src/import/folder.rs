@@ -1,7 +1,8 @@
 //! A folder: a CTF trace, whose events become pages in a file of our own.
 
 use super::error::ImportError;
-use super::opened::{Opened, unnamed};
+use super::foreign::unnamed;
+use super::opened::Opened;
 use super::settings::ImportSettings;
 use jitterscope_source::ctf::{self, CtfError};
 use jitterscope_source::tracedat::ReadAt;

@@ -9,6 +9,7 @@ mod error;
 mod facts;
 mod file_facts;
 mod folder;
+mod foreign;
 mod into;
 mod opened;
 mod pages;
@@ -56,7 +57,7 @@ pub fn import(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Imported, ImportError> {
-    let mut opened = opened::open(settings, stop)?;
+    let mut opened = foreign::open(settings, stop)?;
     let (mut context, unreadable) = opened.context();
     let plan = victims::plan(&mut opened, &context, settings, stop)?;
     let symbols = opened.take_functions();
@@ -106,6 +107,17 @@ pub fn import(
         }
     };
     through.close(&opened, &plan, results)
+}
+
+/// Why no more rows are taken. Nothing of the run is kept.
+fn failed(rows: &mut FanOut<'_>, manifest: RunManifest) -> ImportError {
+    match rows.store.room() {
+        Room::None { .. } => ImportError::NoRoom,
+        Room::Ample | Room::TraceGivenUp => match rows.store.finish(manifest) {
+            Err(error) => error.into(),
+            Ok(_) => ImportError::NoRoom,
+        },
+    }
 }
 
 /// The setup steps of an import, as a recorder keeps its own.
@@ -169,7 +181,10 @@ impl Through<'_, '_> {
             }
             self.rows.tick()?;
             if self.rows.is_stuck() {
-                return Err(self.failed(opened));
+                let manifest = self
+                    .facts
+                    .manifest(opened, &self.source, Results::default());
+                return Err(failed(&mut self.rows, manifest));
             }
             self.observer.progress(&Progress {
                 elapsed: opened
@@ -183,20 +198,6 @@ impl Through<'_, '_> {
         }
         results.events = records.events_counted();
         Ok(results)
-    }
-
-    /// Why no more rows are taken. Nothing of the run is kept.
-    fn failed(&mut self, opened: &Opened) -> ImportError {
-        let manifest = self
-            .facts
-            .manifest(opened, &self.source, Results::default());
-        match self.rows.store.room() {
-            Room::None { .. } => ImportError::NoRoom,
-            Room::Ample | Room::TraceGivenUp => match self.rows.store.finish(manifest) {
-                Err(error) => error.into(),
-                Ok(_) => ImportError::NoRoom,
-            },
-        }
     }
 
     /// Writes the manifest and closes the run.

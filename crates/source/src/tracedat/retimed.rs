@@ -184,7 +184,7 @@ impl Retiming<'_> {
             let is_there = pages.peek().map_err(RetimeError::Read)?.is_some();
             if std::mem::replace(&mut gaps, pages.gaps()) < pages.gaps() {
                 self.cut.insert(data.cpu);
-                stream.lost += 1;
+                stream.lost = stream.lost.saturating_add(1);
             }
             if !is_there {
                 break;
@@ -211,16 +211,17 @@ impl Retiming<'_> {
         covers: bool,
         stream: &mut Stream,
     ) -> Result<(), RetimeError> {
-        stream.lost += match page.loss() {
+        // The number is the file's.
+        stream.lost = stream.lost.saturating_add(match page.loss() {
             PageLoss::None => 0,
             PageLoss::Lost(count) => count,
             PageLoss::LostUnknown => 1,
-        };
+        });
         let mut records = page.records();
         let first = records.clone().next().map(|record| record.time);
         if first < stream.last.map(|(at, _)| at) && first.is_some() {
             self.disordered += 1;
-            stream.lost += 1;
+            stream.lost = stream.lost.saturating_add(1);
             return Ok(());
         }
         let Measured {
@@ -245,7 +246,7 @@ impl Retiming<'_> {
                 stream.added = 1;
             }
             if at <= until + around {
-                let lost = std::mem::take(&mut stream.lost) + stream.added;
+                let lost = std::mem::take(&mut stream.lost).saturating_add(stream.added);
                 self.losses += std::mem::take(&mut stream.added);
                 if lost > 0 {
                     self.store.lost(cpu, lost)?;
@@ -254,15 +255,23 @@ impl Retiming<'_> {
                     self.covered = self.covered + at.min(until).since(before.max(from));
                 }
                 self.store.put(at.0, cpu, record.data)?;
-            } else if covers && stream.lost + stream.added == 0 {
-                let before = stream.last.map_or(at, |(_, before)| before);
-                self.covered = self.covered + until.since(before.max(from));
+            } else {
+                // Beyond what is kept: only what was lost within the measurement matters.
+                let before = stream.last.map_or(from, |(_, before)| before);
+                let is_lossy = stream.lost > 0 || stream.added > 0;
+                if covers && before < until {
+                    match is_lossy {
+                        true => self.lost_until_the_end(cpu, stream.lost)?,
+                        false => self.covered = self.covered + until.since(before.max(from)),
+                    }
+                }
+                (stream.lost, stream.added) = (0, 0);
             }
             stream.last = Some((record.time, at));
         }
         if records.is_damaged() {
             self.cut.insert(cpu);
-            stream.lost += 1;
+            stream.lost = stream.lost.saturating_add(1);
         }
         Ok(())
     }
@@ -278,14 +287,18 @@ impl Retiming<'_> {
         let Measured { from, until, .. } = *self.measured;
         let stream = stream.unwrap_or_default();
         let last = stream.last.map_or(from, |(_, at)| at);
-        if last < until || stream.last.is_none() {
-            let lost = stream.lost + 1;
-            self.losses += 1;
-            self.records += 1;
-            self.store.lost(cpu, lost)?;
-            let at = until + self.measured.around;
-            self.store.put(at.0, cpu, &NO_EVENT)?;
+        match last < until || stream.last.is_none() {
+            true => self.lost_until_the_end(cpu, stream.lost),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Marks the rest of a measured CPU as lost.
+    fn lost_until_the_end(&mut self, cpu: CpuId, lost: u64) -> Result<(), RetimeError> {
+        self.losses += 1;
+        self.records += 1;
+        self.store.lost(cpu, lost.saturating_add(1))?;
+        let at = self.measured.until + self.measured.around;
+        Ok(self.store.put(at.0, cpu, &NO_EVENT)?)
     }
 }

@@ -6,14 +6,15 @@
 
 mod times;
 
-use super::Imported;
 use super::error::ImportError;
 use super::file_facts::FileFacts;
-use super::opened::{Added, FileClock, Opened, open};
+use super::foreign::open;
+use super::opened::{Added, FileClock, Opened};
 use super::pages::{Begun, FilePages};
 use super::settings::ImportSettings;
 use super::shares::described;
 use super::victims::records_switches;
+use super::{Imported, failed};
 use crate::engine::FanOut;
 use crate::kept_names::ReplayedNames;
 use crate::observer::{Observer, Progress};
@@ -27,7 +28,7 @@ use jitterscope_model::{
 };
 use jitterscope_source::TraceContext;
 use jitterscope_source::tracedat::Measured;
-use jitterscope_store::{Room, RunReader, RunWriter, StoreError, StoreSink};
+use jitterscope_store::{RunReader, RunWriter, StoreError, StoreSink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use times::Aligned;
 
@@ -239,13 +240,7 @@ impl<'a> Joined<'a> {
         let mut turns = ProbeTurns::new(&manifest);
         self.stalls(&mut source, &mut turns, &mut rows, observer)?;
         if rows.is_stuck() {
-            return Err(match rows.store.room() {
-                Room::None { .. } => ImportError::NoRoom,
-                Room::Ample | Room::TraceGivenUp => match rows.store.finish(manifest.clone()) {
-                    Err(error) => error.into(),
-                    Ok(_) => ImportError::NoRoom,
-                },
-            });
+            return Err(failed(&mut rows, manifest.clone()));
         }
         for (row, lengths) in run.intervals()?.zip(run.interval_histograms()?) {
             let (row, lengths) = (row?, lengths?);
